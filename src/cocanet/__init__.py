@@ -1,0 +1,1 @@
+"""cocanet: discover objects in images without labels, with COCA-Net."""
