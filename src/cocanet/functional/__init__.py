@@ -1,0 +1,1 @@
+"""Pure tensor functions, one for each equation of the paper."""

@@ -1,0 +1,223 @@
+"""What a model and a run are: frozen dataclasses, checked where they are built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cocanet.functional.clustering import dilated_candidates
+from cocanet.functional.windows import Window, grid_after
+from cocanet.layers.coca import AnchorRule
+from cocanet.layers.norm import NormScope
+
+AttentionReach = Literal["window", "neighbourhood", "global"]
+
+
+@dataclass(frozen=True)
+class BackboneConfig:
+    """The pixel feature encoder: one convolution and a pointwise MLP."""
+
+    channels: int
+    kernel: int
+
+    def __post_init__(self) -> None:
+        _positive(channels=self.channels, kernel=self.kernel)
+        if self.kernel % 2 == 0:
+            raise ValueError(f"the backbone's kernel must be odd to keep the resolution; got {self.kernel}")
+
+
+@dataclass(frozen=True)
+class LevelConfig:
+    """One COCA layer: `window` cells become one cell with `clusters` nodes."""
+
+    window: Window
+    clusters: int
+    temperature: float
+    depth: int
+    """Number of attention blocks that refine the features before clustering."""
+    attention: AttentionReach = "window"
+    kernel: int | None = None
+    """Side of the neighbourhood in cells, for `attention="neighbourhood"`."""
+    candidate_stride: int = 1
+    """Score only every so many-th cell, in both directions, as an anchor."""
+
+    def __post_init__(self) -> None:
+        _positive(
+            window_height=self.window[0],
+            window_width=self.window[1],
+            clusters=self.clusters,
+            temperature=self.temperature,
+            candidate_stride=self.candidate_stride,
+        )
+        if self.depth < 0:
+            raise ValueError(f"depth must be 0 or more; got {self.depth}")
+        if (self.attention == "neighbourhood") != (self.kernel is not None):
+            raise ValueError(
+                f"kernel goes with attention='neighbourhood' and only with it; "
+                f"got attention={self.attention!r}, kernel={self.kernel}"
+            )
+
+
+@dataclass(frozen=True)
+class ConvConfig:
+    """One layer of the decoder; a stride above 1 enlarges its input by as much."""
+
+    channels: int
+    kernel: int
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        _positive(channels=self.channels, kernel=self.kernel, stride=self.stride)
+        if self.kernel % 2 == 0:
+            raise ValueError(f"a decoder kernel must be odd to keep the resolution; got {self.kernel}")
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """The spatial broadcast decoder: each slot on a grid of `broadcast` cells, then convolutions."""
+
+    broadcast: tuple[int, int]
+    layers: tuple[ConvConfig, ...]
+    octaves: int = 0
+    """Octaves of Fourier features in the position embedding; the paper has none."""
+
+    def __post_init__(self) -> None:
+        _positive(broadcast_height=self.broadcast[0], broadcast_width=self.broadcast[1])
+        if not self.layers:
+            raise ValueError("the decoder needs at least one layer")
+        if self.layers[-1].channels != 4:
+            raise ValueError(
+                f"the decoder's last layer must have 4 channels (colour and mask); got {self.layers[-1].channels}"
+            )
+        if self.octaves < 0:
+            raise ValueError(f"octaves must be 0 or more; got {self.octaves}")
+
+    @property
+    def output_size(self) -> tuple[int, int]:
+        height, width = self.broadcast
+        for layer in self.layers:
+            height, width = height * layer.stride, width * layer.stride
+        return height, width
+
+
+@dataclass(frozen=True)
+class DynamicSlots:
+    """Dyna: at evaluation the last layer goes on until little of the scope remains."""
+
+    stop_below: float = 0.025
+    """Stop when this fraction of the scope, or less, is unexplained."""
+    most: int = 11
+    """Never more slots than this."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.stop_below < 1:
+            raise ValueError(f"stop_below must lie between 0 and 1; got {self.stop_below}")
+        _positive(most=self.most)
+
+
+@dataclass(frozen=True)
+class CocaNetConfig:
+    """COCA-Net for images of one size."""
+
+    image_size: tuple[int, int]
+    dim: int
+    backbone: BackboneConfig
+    levels: tuple[LevelConfig, ...]
+    decoder: DecoderConfig
+    heads: int = 4
+    norm: NormScope = "node"
+    anchors: AnchorRule = "compact"
+    """Most compact first, or drawn at random (RAS)."""
+    dynamic: DynamicSlots | None = None
+
+    def __post_init__(self) -> None:
+        _positive(image_height=self.image_size[0], image_width=self.image_size[1], dim=self.dim, heads=self.heads)
+        if not self.levels:
+            raise ValueError("a hierarchy needs at least one level")
+        if self.decoder.output_size != self.image_size:
+            raise ValueError(
+                f"the decoder makes {_by(self.decoder.output_size)} images; expected {_by(self.image_size)}"
+            )
+        grid, nodes = self.image_size, 1
+        for number, level in enumerate(self.levels, 1):
+            nodes = self._check_level(number, level, nodes)
+            grid = grid_after(grid, level.window)
+        if grid != (1, 1):
+            raise ValueError(
+                f"the windows of {len(self.levels)} levels leave {_by(grid)} cells of a {_by(self.image_size)} image; "
+                "expected the last level to have one window"
+            )
+
+    def _check_level(self, number: int, level: LevelConfig, per_cell: int) -> int:
+        """Check one level against the nodes that reach it; return how many it passes on."""
+        last = number == len(self.levels)
+        clusters = max(level.clusters, self.dynamic.most) if last and self.dynamic else level.clusters
+        nodes = level.window[0] * level.window[1] * per_cell
+        candidates = len(dilated_candidates(level.window, per_cell, level.candidate_stride))
+        if clusters > nodes:
+            raise ValueError(f"level {number} cannot make {clusters} clusters of {nodes} nodes")
+        if clusters - 1 > candidates:
+            raise ValueError(
+                f"level {number} needs {clusters - 1} anchors; a candidate stride of {level.candidate_stride} "
+                f"leaves {candidates} candidates"
+            )
+        return level.clusters
+
+    @property
+    def slots(self) -> int:
+        """Slots per image in training."""
+        return self.levels[-1].clusters
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The data set a preset is for."""
+
+    name: str
+    background_labels: int = 1
+    max_objects: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Optimisation, as the paper has it by default."""
+
+    steps: int = 500_000
+    batch_size: int = 64
+    learning_rate: float = 3e-4
+    weight_decay: float = 1e-5
+    warmup_steps: int = 10_000
+    decay: Literal["exponential", "cosine"] = "exponential"
+    half_life: int = 100_000
+    """Steps in which exponential decay halves the learning rate."""
+    clip_norm: float | None = None
+    crop_padding: int = 3
+    """Pixels of edge padding before the random crop; 0 for none."""
+
+    def __post_init__(self) -> None:
+        _positive(
+            steps=self.steps,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            half_life=self.half_life,
+        )
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A complete published run: model, data and training."""
+
+    name: str
+    model: CocaNetConfig
+    data: DataConfig
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if value <= 0:
+            raise ValueError(f"{name} must be positive; got {value}")
+
+
+def _by(size: tuple[int, int]) -> str:
+    return f"{size[0]}×{size[1]}"

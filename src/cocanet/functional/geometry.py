@@ -1,0 +1,68 @@
+"""Physical attributes of nodes (Sec. 3.1.4): what a cluster's extent and position are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+PIXEL_INERTIA = 1 / 6
+"""Moment of inertia of a unit square about its centre."""
+
+EMPTY = 1e-8
+"""A cluster of less mass than this has no centre of mass of its own."""
+
+
+class Geometry(NamedTuple):
+    """Area, density, moment of inertia about the own centre, and centre in pixels (row, column)."""
+
+    area: Float[Tensor, "*nodes"]
+    density: Float[Tensor, "*nodes"]
+    inertia: Float[Tensor, "*nodes"]
+    position: Float[Tensor, "*nodes 2"]
+
+    @property
+    def mass(self) -> Float[Tensor, "*nodes"]:
+        return self.area * self.density
+
+
+def pixel_geometry(height: int, width: int, device: torch.device | None = None) -> Geometry:
+    """Geometry of an image's pixels: unit squares of density 1."""
+    rows, columns = torch.meshgrid(
+        torch.arange(height, dtype=torch.float32, device=device),
+        torch.arange(width, dtype=torch.float32, device=device),
+        indexing="ij",
+    )
+    ones = torch.ones_like(rows)
+    return Geometry(ones, ones, ones * PIXEL_INERTIA, torch.stack((rows, columns), -1))
+
+
+def pool_geometry(masks: Float[Tensor, "*#batch k n"], nodes: Geometry) -> Geometry:
+    """Geometry of clusters from that of their nodes (aggregation equations of the supplement).
+
+    Mass goes with the square of the mask. The inertia has the parallel-axis term about the new centre, which the
+    printed sum lacks: without it a scattered cluster would look as compact as a disc on the next level. A cluster
+    without mass lies where its mask lies, and one without a mask in the middle of the window.
+    """
+    masks = masks.detach()
+    area, inertia = masks * nodes.area.unsqueeze(-2), masks * nodes.inertia.unsqueeze(-2)
+    mass = masks * area * nodes.density.unsqueeze(-2)
+    position = _centre(masks, mass, nodes.position)
+    spread = (nodes.position.unsqueeze(-3) - position.unsqueeze(-2)).square().sum(-1)
+    total_area, total_mass = area.sum(-1), mass.sum(-1)
+    return Geometry(
+        area=total_area,
+        density=total_mass / total_area.clamp(min=EMPTY),
+        inertia=inertia.sum(-1) + (mass * spread).sum(-1),
+        position=position,
+    )
+
+
+def _centre(
+    masks: Float[Tensor, "*#batch k n"], mass: Float[Tensor, "*batch k n"], position: Float[Tensor, "*#batch n 2"]
+) -> Float[Tensor, "*batch k 2"]:
+    weights = torch.where(mass.sum(-1, keepdim=True) > EMPTY, mass, masks)
+    weights = torch.where(weights.sum(-1, keepdim=True) > EMPTY, weights, torch.ones_like(weights))
+    return (weights / weights.sum(-1, keepdim=True)) @ position

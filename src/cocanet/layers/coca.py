@@ -1,0 +1,131 @@
+"""One COCA layer: affinities, compactness, sequential clustering and pooling within windows (Sec. 3.1)."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from cocanet.functional.affinity import affinity, distance_scale, squared_distances
+from cocanet.functional.clustering import (
+    break_stick,
+    choose_anchors,
+    clusters_in_use,
+    dilated_candidates,
+)
+from cocanet.functional.compactness import compactness
+from cocanet.functional.geometry import Geometry, pool_geometry
+from cocanet.functional.pooling import pool
+from cocanet.functional.windows import Window
+from cocanet.layers.linear import MLP, linear
+from cocanet.layers.norm import GroupNorm, NormScope
+
+AnchorRule = Literal["compact", "random"]
+
+CHUNK = {"cpu": 2**20}
+"""Affinities scored at a time: a few megabytes stay in a CPU's cache, elsewhere larger pieces keep the device busy."""
+
+
+class Clusters(NamedTuple):
+    """What a COCA layer makes of the nodes of each window."""
+
+    features: Float[Tensor, "b w k d"]
+    masks: Float[Tensor, "b w k n"]
+    """How much of each node belongs to each cluster; sums to 1 over the clusters."""
+    geometry: Geometry
+    anchors: Int[Tensor, "b w k-1"]
+    """The node each cluster but the last was grown from, in the order they were chosen."""
+    affinities: Float[Tensor, "b w k-1 n"]
+    """The anchors' affinity masks, before what earlier clusters hold is taken out."""
+    compactness: Float[Tensor, "b w u"]
+    """Score of every candidate's affinity mask: what the anchors were chosen by."""
+    in_use: Bool[Tensor, "b w k"]
+
+
+class CocaLayer(nn.Module):
+    """Clusters the nodes of each window and pools them.
+
+    Anchors are chosen without autograd from the scores of all candidates; only the chosen rows of the affinity matrix
+    are then computed again with it. Values and gradients are those of the full matrix, at a fraction of the cost.
+    """
+
+    candidates: Tensor
+
+    def __init__(
+        self,
+        dim: int,
+        window: Window,
+        per_cell: int,
+        clusters: int,
+        temperature: float,
+        *,
+        anchors: AnchorRule = "compact",
+        candidate_stride: int = 1,
+        norm: NormScope = "node",
+    ) -> None:
+        super().__init__()
+        self.clusters, self.anchor_rule = clusters, anchors
+        self.scale = distance_scale(temperature, window, dim)
+        candidates = torch.tensor(dilated_candidates(window, per_cell, candidate_stride))
+        self.register_buffer("candidates", candidates, persistent=False)
+        self.norm = GroupNorm(dim, norm)
+        self.query, self.value = (linear(dim, dim, bias=False) for _ in range(2))
+        self.mlp = MLP(dim, dim, dim)
+        self.out = linear(dim, dim)
+
+    def forward(
+        self,
+        nodes: Float[Tensor, "b w n d"],
+        geometry: Geometry,
+        *,
+        clusters: int | None = None,
+        stop_below: float = 0.0,
+    ) -> Clusters:
+        """Cluster into `clusters` (the trained number by default), or fewer where the scope is used up before."""
+        x = self.norm(nodes)
+        queries, values, mixed = self.norm(self.query(x)).float(), self.value(x).float(), self.mlp(x).float()
+        with torch.autocast(nodes.device.type, enabled=False):
+            with torch.no_grad():
+                scores = self._scores(queries, geometry)
+                anchors = choose_anchors(
+                    scores,
+                    self.candidates,
+                    lambda index: self._affinities(queries, index),
+                    (clusters or self.clusters) - 1,
+                    stop_below,
+                )
+            affinities = self._affinities(queries, anchors.nodes)
+            masks = break_stick(affinities, anchors.wanted)
+            features = pool(masks, nodes.float() + mixed).mean() + self.out(pool(masks, values).mean())
+        return Clusters(
+            features=features.to(nodes.dtype),
+            masks=masks,
+            geometry=pool_geometry(masks, geometry),
+            anchors=anchors.nodes,
+            affinities=affinities,
+            compactness=scores,
+            in_use=clusters_in_use(anchors.wanted),
+        )
+
+    def _affinities(
+        self, queries: Float[Tensor, "b w n d"], index: Int[Tensor, "b w a"]
+    ) -> Float[Tensor, "b w a n"]:
+        """Rows of the affinity matrix."""
+        rows = queries.gather(-2, index.unsqueeze(-1).expand(-1, -1, -1, queries.shape[-1]))
+        return affinity(self.scale * squared_distances(rows, queries))
+
+    def _scores(self, queries: Float[Tensor, "b w n d"], geometry: Geometry) -> Float[Tensor, "b w u"]:
+        """Compactness of every candidate's affinity mask, or one uniform draw each (the RAS ablation)."""
+        batch, windows, nodes, _ = queries.shape
+        if self.anchor_rule == "random":
+            return torch.rand(batch, windows, len(self.candidates), device=queries.device)
+        step = max(1, CHUNK.get(queries.device.type, 2**26) // (batch * windows * nodes))
+        return torch.cat([self._score(queries, geometry, part) for part in self.candidates.split(step)], -1)
+
+    def _score(
+        self, queries: Float[Tensor, "b w n d"], geometry: Geometry, candidates: Int[Tensor, "u"]
+    ) -> Float[Tensor, "b w u"]:
+        rows = affinity(self.scale * squared_distances(queries[..., candidates, :], queries))
+        return compactness(rows, geometry, geometry.position[..., candidates, :])

@@ -1,0 +1,35 @@
+"""Pixel feature encoder: appearance by one convolution, position by a learned embedding (supplement, Sec. B.1)."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from cocanet.config import BackboneConfig
+from cocanet.layers.linear import MLP, conv, linear
+from cocanet.layers.norm import GroupNorm, NormScope
+from cocanet.layers.position import PositionEmbedding
+
+
+class Backbone(nn.Module):
+    """Features of each pixel, from what it and its neighbours look like and from where it is."""
+
+    def __init__(self, config: BackboneConfig, image_size: tuple[int, int], dim: int, norm: NormScope) -> None:
+        super().__init__()
+        channels = config.channels
+        self.padding = config.kernel // 2
+        self.look = conv(3, channels, config.kernel, bias=False)
+        self.mix = linear(channels, channels, bias=False)
+        self.position = PositionEmbedding(*image_size, channels)
+        self.norm = GroupNorm(channels, norm)
+        self.direct = linear(channels, dim)
+        self.mlp = MLP(channels, dim, dim)
+
+    def forward(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b h w d"]:
+        padded = F.pad(images, [self.padding] * 4, mode="replicate")
+        look = self.norm(rearrange(self.look(padded), "b c h w -> b h w c"))
+        x = self.norm(self.mix(F.leaky_relu(look)) + self.position())
+        out: Tensor = self.direct(x) + self.mlp(x)
+        return out

@@ -1,0 +1,51 @@
+"""COCA-Net, as in Figure 2: backbone → hierarchy of COCA layers → spatial broadcast decoder."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from cocanet.config import CocaNetConfig
+from cocanet.functional.hierarchy import merge_masks
+from cocanet.models.backbone import Backbone
+from cocanet.models.decoder import BroadcastDecoder
+from cocanet.models.hierarchy import Hierarchy
+from cocanet.models.output import Level, Output
+
+
+class CocaNet(nn.Module):
+    """Finds objects in images of one size, and paints the images from them."""
+
+    def __init__(
+        self, config: CocaNetConfig, backbone: Backbone, hierarchy: Hierarchy, decoder: BroadcastDecoder
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone, self.hierarchy, self.decoder = backbone, hierarchy, decoder
+
+    def forward(self, images: Float[Tensor, "b 3 h w"]) -> Output:
+        slots, levels = self.encode(images)
+        in_use = levels[-1].clusters.in_use.squeeze(1)
+        painting = self.decoder(slots, in_use)
+        return Output(
+            slots=slots,
+            slot_images=painting.slot_images,
+            decoder_masks=painting.masks,
+            encoder_masks=self.dendrogram(levels),
+            in_use=in_use,
+            mixture=painting.mixture,
+            levels=levels,
+        )
+
+    def encode(self, images: Float[Tensor, "b 3 h w"]) -> tuple[Float[Tensor, "b k d"], tuple[Level, ...]]:
+        """Slots and the hierarchy they come from, without decoding."""
+        if images.shape[-2:] != self.config.image_size:
+            (height, width), (rows, columns) = images.shape[-2:], self.config.image_size
+            raise ValueError(f"this model takes images of {rows}×{columns} pixels; got {height}×{width}")
+        slots, levels = self.hierarchy(self.backbone(2 * images - 1))
+        return slots, levels
+
+    def dendrogram(self, levels: tuple[Level, ...]) -> Float[Tensor, "b k h w"]:
+        """The slots' masks over the pixels: the encoder's segmentation."""
+        masks, windows = [level.clusters.masks for level in levels], [level.window for level in levels]
+        return merge_masks(masks, windows, self.config.image_size).squeeze(1)

@@ -1,0 +1,95 @@
+"""Spatial broadcast decoder: each slot paints a picture and says where it counts (supplement, Table 5)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from cocanet.config import ConvConfig, DecoderConfig
+from cocanet.layers.linear import conv, transposed_conv
+from cocanet.layers.position import PositionEmbedding
+
+
+class Painting(NamedTuple):
+    """The decoder's view of a batch: each slot's picture and mask, and their mixture; colours in [0, 1]."""
+
+    slot_images: Float[Tensor, "b k 3 h w"]
+    masks: Float[Tensor, "b k h w"]
+    mixture: Float[Tensor, "b 3 h w"]
+
+
+class BroadcastConv(nn.Module):
+    """A convolution of slot + position over a grid, without laying the slot out on the grid.
+
+    A slot is the same in every cell, so its part of the output is a sum of those kernel taps that fall inside the
+    grid, and which do is a matter of row and column separately: two small matrix products. The position's part is the
+    same for all slots and is convolved once.
+    """
+
+    rows: Tensor
+    columns: Tensor
+
+    def __init__(self, dim: int, layer: ConvConfig, grid: tuple[int, int]) -> None:
+        super().__init__()
+        self.conv = _layer(dim, layer)
+        for name, cells in zip(("rows", "columns"), grid, strict=True):
+            self.register_buffer(name, taps_inside(cells, layer.kernel, layer.stride), persistent=False)
+
+    def forward(
+        self, slots: Float[Tensor, "m d"], position: Float[Tensor, "h w d"]
+    ) -> Float[Tensor, "m c height width"]:
+        shared = self.conv(rearrange(position, "h w d -> 1 d h w"))
+        weight = self.conv.weight
+        if isinstance(self.conv, nn.ConvTranspose2d):
+            weight = weight.transpose(0, 1)
+        taps = rearrange(slots @ rearrange(weight, "c d i j -> d (c j i)"), "m (c j i) -> m c j i", c=len(weight), i=len(self.rows))
+        by_row = (taps @ self.rows).mT
+        return (by_row @ self.columns).add_(shared)
+
+
+def taps_inside(cells: int, kernel: int, stride: int) -> Float[Tensor, "kernel outputs"]:
+    """Which taps of a kernel fall inside a line of cells at each output; a stride above 1 is that of enlargement."""
+    output, tap = torch.arange(cells * stride), torch.arange(kernel)[:, None]
+    if stride == 1:
+        source = output + tap - kernel // 2
+        return ((source >= 0) & (source < cells)).float()
+    source = output + kernel // 2 - tap
+    return ((source % stride == 0) & (source >= 0) & (source < cells * stride)).float()
+
+
+class BroadcastDecoder(nn.Module):
+    """Slots to pictures and masks."""
+
+    def __init__(self, config: DecoderConfig, dim: int) -> None:
+        super().__init__()
+        self.position = PositionEmbedding(*config.broadcast, dim, octaves=config.octaves)
+        self.first = BroadcastConv(dim, config.layers[0], config.broadcast)
+        widths = [layer.channels for layer in config.layers]
+        self.rest = nn.ModuleList(
+            _layer(width, layer) for width, layer in zip(widths[:-1], config.layers[1:], strict=True)
+        )
+
+    def forward(self, slots: Float[Tensor, "b k d"], in_use: Bool[Tensor, "b k"]) -> Painting:
+        x = self.first(slots.flatten(0, 1), self.position())
+        for layer in self.rest:
+            x = layer(F.relu_(x))
+        return mix(x.unflatten(0, slots.shape[:2]).float(), in_use)
+
+
+def mix(layers: Float[Tensor, "b k 4 h w"], in_use: Bool[Tensor, "b k"]) -> Painting:
+    """Mix slots by a softmax over them; `layers` has three channels of colour in [-1, 1] and one of mask logits."""
+    slot_images = (layers[:, :, :3] + 1) / 2
+    logits = layers[:, :, 3].masked_fill(~in_use[..., None, None], -torch.inf)
+    masks = logits.softmax(1)
+    return Painting(slot_images, masks, torch.einsum("bkchw,bkhw->bchw", slot_images, masks))
+
+
+def _layer(inputs: int, config: ConvConfig) -> nn.Conv2d | nn.ConvTranspose2d:
+    if config.stride == 1:
+        return conv(inputs, config.channels, config.kernel, padding=config.kernel // 2)
+    return transposed_conv(inputs, config.channels, config.kernel, config.stride)

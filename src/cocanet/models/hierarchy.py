@@ -1,0 +1,127 @@
+"""The encoder: COCA layers stacked until one window holds the image (Sec. 3.2)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from cocanet.config import CocaNetConfig, LevelConfig
+from cocanet.functional.geometry import Geometry, pixel_geometry
+from cocanet.functional.pooling import Pooled, pool, pool_again
+from cocanet.functional.windows import grid_after, partition
+from cocanet.layers.attention import GlobalReach, NeighbourhoodReach, Reach, RefineBlock, WindowReach
+from cocanet.layers.coca import Clusters, CocaLayer
+from cocanet.layers.linear import MLP
+from cocanet.layers.norm import GroupNorm
+from cocanet.models.output import Level
+
+
+class Nodes(NamedTuple):
+    """What one level hands to the next: nodes on a grid of cells, `c` to a cell."""
+
+    features: Float[Tensor, "b rows columns c d"]
+    geometry: Geometry
+    skipped: Pooled | None
+    """The level below's own inputs, pooled by its masks; they skip one level."""
+
+
+class HierarchyLevel(nn.Module):
+    """Refine, cluster and pool, and add what skipped the level below."""
+
+    def __init__(
+        self, config: LevelConfig, model: CocaNetConfig, grid: tuple[int, int], per_cell: int, first: bool
+    ) -> None:
+        super().__init__()
+        self.window, self.grid = config.window, grid
+        self.refine = nn.Sequential(
+            *(
+                RefineBlock(model.dim, model.heads, _reach(config, grid, per_cell), model.norm)
+                for _ in range(config.depth)
+            )
+        )
+        self.coca = CocaLayer(
+            model.dim,
+            config.window,
+            per_cell,
+            config.clusters,
+            config.temperature,
+            anchors=model.anchors,
+            candidate_stride=config.candidate_stride,
+            norm=model.norm,
+        )
+        self.norm = GroupNorm(model.dim, model.norm)
+        self.skip = None if first else MLP(model.dim, model.dim, model.dim)
+
+    def forward(self, nodes: Nodes, clusters: int | None = None, stop_below: float = 0.0) -> tuple[Nodes, Clusters]:
+        below = partition(nodes.features, self.window)
+        found: Clusters = self.coca(
+            self.refine(below), self._windows(nodes.geometry), clusters=clusters, stop_below=stop_below
+        )
+        if self.skip is not None and nodes.skipped is not None:
+            mean = self.norm(pool_again(found.masks, self._skipped(nodes.skipped)).mean())
+            found = found._replace(features=found.features + self.norm(mean + self.skip(mean)))
+        rows, columns = grid_after(self.grid, self.window)
+
+        def on_grid(x: Tensor) -> Tensor:
+            return x.unflatten(1, (rows, columns))
+
+        above = Nodes(
+            features=on_grid(found.features),
+            geometry=Geometry(*map(on_grid, found.geometry)),
+            skipped=Pooled(*map(on_grid, pool(found.masks, below))),
+        )
+        return above, found
+
+    def _windows(self, geometry: Geometry) -> Geometry:
+        scalars = torch.stack(geometry[:3], -1)
+        parts = partition(torch.cat((scalars, geometry.position), -1), self.window)
+        return Geometry(*parts[..., :3].unbind(-1), parts[..., 3:])
+
+    def _skipped(self, skipped: Pooled) -> Pooled:
+        return Pooled(
+            partition(skipped.total, self.window),
+            partition(skipped.weight.unsqueeze(-1), self.window).squeeze(-1),
+        )
+
+
+class Hierarchy(nn.Module):
+    """Pixels to slots, level by level."""
+
+    def __init__(self, config: CocaNetConfig) -> None:
+        super().__init__()
+        self.dynamic, self.image_size = config.dynamic, config.image_size
+        self.levels = nn.ModuleList()
+        grid, per_cell = config.image_size, 1
+        for number, level in enumerate(config.levels):
+            self.levels.append(HierarchyLevel(level, config, grid, per_cell, first=number == 0))
+            grid, per_cell = grid_after(grid, level.window), level.clusters
+        self.norm = GroupNorm(config.dim, config.norm)
+        self.mlp = MLP(config.dim, config.dim, config.dim)
+
+    def forward(self, pixels: Float[Tensor, "b h w d"]) -> tuple[Float[Tensor, "b k d"], tuple[Level, ...]]:
+        """Slots, and every level's clusters."""
+        nodes = Nodes(pixels.unsqueeze(3), self._pixel_geometry(pixels.device), None)
+        levels: list[Level] = []
+        for number, level in enumerate(self.levels, 1):
+            more = self.dynamic if number == len(self.levels) and not self.training else None
+            limits = (more.most, more.stop_below) if more else ()
+            nodes, clusters = level(nodes, *limits)
+            levels.append(Level(level.window, level.grid, clusters))
+        slots = self.norm(rearrange(nodes.features, "b 1 1 k d -> b k d"))
+        return slots + self.mlp(slots), tuple(levels)
+
+    def _pixel_geometry(self, device: torch.device) -> Geometry:
+        pixels = pixel_geometry(*self.image_size, device=device)
+        return Geometry(
+            *(x[None, :, :, None] for x in pixels[:3]), pixels.position[None, :, :, None]
+        )
+
+
+def _reach(config: LevelConfig, grid: tuple[int, int], per_cell: int) -> Reach:
+    if config.attention == "neighbourhood" and config.kernel is not None:
+        return NeighbourhoodReach(config.kernel, config.window, grid, per_cell)
+    return GlobalReach() if config.attention == "global" else WindowReach()
