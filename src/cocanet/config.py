@@ -213,7 +213,7 @@ class Preset:
     train: TrainConfig = field(default_factory=TrainConfig)
 
 
-def _positive(**values: float) -> None:
+def _positive(**values: int | float) -> None:
     for name, value in values.items():
         if value <= 0:
             raise ValueError(f"{name} must be positive; got {value}")

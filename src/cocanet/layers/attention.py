@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -21,12 +21,6 @@ class Context(NamedTuple):
     keys: Float[Tensor, "b w m d"]
     values: Float[Tensor, "b w m d"]
     visible: Bool[Tensor, "w n m"] | None
-
-
-class Reach(Protocol):
-    """Which nodes a node attends to."""
-
-    def __call__(self, keys: Float[Tensor, "b w n d"], values: Float[Tensor, "b w n d"]) -> Context: ...
 
 
 class WindowReach(nn.Module):
@@ -86,6 +80,10 @@ class NeighbourhoodReach(nn.Module):
         both = along(height, rows)[:, None, :, None, :, None] & along(width, columns)[None, :, None, :, None, :]
         cells = rearrange(both, "gr gc i j h v -> (gr gc) (i j) (h v)")
         return cells.repeat_interleave(per_cell, 1).repeat_interleave(per_cell, 2)
+
+
+Reach = WindowReach | GlobalReach | NeighbourhoodReach
+"""Which nodes a node attends to."""
 
 
 class RefineBlock(nn.Module):

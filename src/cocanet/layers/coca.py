@@ -21,6 +21,7 @@ from cocanet.functional.pooling import pool
 from cocanet.functional.windows import Window
 from cocanet.layers.linear import MLP, linear
 from cocanet.layers.norm import GroupNorm, NormScope
+from cocanet.layers.precision import full_precision
 
 AnchorRule = Literal["compact", "random"]
 
@@ -86,7 +87,7 @@ class CocaLayer(nn.Module):
         """Cluster into `clusters` (the trained number by default), or fewer where the scope is used up before."""
         x = self.norm(nodes)
         queries, values, mixed = self.norm(self.query(x)).float(), self.value(x).float(), self.mlp(x).float()
-        with torch.autocast(nodes.device.type, enabled=False):
+        with full_precision(nodes):
             with torch.no_grad():
                 scores = self._scores(queries, geometry)
                 anchors = choose_anchors(
@@ -100,7 +101,7 @@ class CocaLayer(nn.Module):
             masks = break_stick(affinities, anchors.wanted)
             features = pool(masks, nodes.float() + mixed).mean() + self.out(pool(masks, values).mean())
         return Clusters(
-            features=features.to(nodes.dtype),
+            features=features,
             masks=masks,
             geometry=pool_geometry(masks, geometry),
             anchors=anchors.nodes,

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from cocanet.config import CocaNetConfig
 from cocanet.functional.hierarchy import merge_masks
+from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
 from cocanet.models.decoder import BroadcastDecoder
 from cocanet.models.hierarchy import Hierarchy
@@ -48,4 +49,5 @@ class CocaNet(nn.Module):
     def dendrogram(self, levels: tuple[Level, ...]) -> Float[Tensor, "b k h w"]:
         """The slots' masks over the pixels: the encoder's segmentation."""
         masks, windows = [level.clusters.masks for level in levels], [level.window for level in levels]
-        return merge_masks(masks, windows, self.config.image_size).squeeze(1)
+        with full_precision(masks[0]):
+            return merge_masks(masks, windows, self.config.image_size).squeeze(1)

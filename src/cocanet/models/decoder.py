@@ -47,9 +47,9 @@ class BroadcastConv(nn.Module):
         weight = self.conv.weight
         if isinstance(self.conv, nn.ConvTranspose2d):
             weight = weight.transpose(0, 1)
-        taps = rearrange(slots @ rearrange(weight, "c d i j -> d (c j i)"), "m (c j i) -> m c j i", c=len(weight), i=len(self.rows))
-        by_row = (taps @ self.rows).mT
-        return (by_row @ self.columns).add_(shared)
+        taps = slots @ rearrange(weight, "c d i j -> d (c j i)")
+        by_column = rearrange(taps, "m (c j i) -> m c j i", c=len(weight), i=len(self.rows)) @ self.rows
+        return (by_column.mT @ self.columns).add_(shared)
 
 
 def taps_inside(cells: int, kernel: int, stride: int) -> Float[Tensor, "kernel outputs"]:
@@ -86,7 +86,7 @@ def mix(layers: Float[Tensor, "b k 4 h w"], in_use: Bool[Tensor, "b k"]) -> Pain
     slot_images = (layers[:, :, :3] + 1) / 2
     logits = layers[:, :, 3].masked_fill(~in_use[..., None, None], -torch.inf)
     masks = logits.softmax(1)
-    return Painting(slot_images, masks, torch.einsum("bkchw,bkhw->bchw", slot_images, masks))
+    return Painting(slot_images, masks, (slot_images * masks.unsqueeze(2)).sum(1))
 
 
 def _layer(inputs: int, config: ConvConfig) -> nn.Conv2d | nn.ConvTranspose2d:

@@ -17,6 +17,7 @@ from cocanet.layers.attention import GlobalReach, NeighbourhoodReach, Reach, Ref
 from cocanet.layers.coca import Clusters, CocaLayer
 from cocanet.layers.linear import MLP
 from cocanet.layers.norm import GroupNorm
+from cocanet.layers.precision import full_precision
 from cocanet.models.output import Level
 
 
@@ -61,9 +62,11 @@ class HierarchyLevel(nn.Module):
         found: Clusters = self.coca(
             self.refine(below), self._windows(nodes.geometry), clusters=clusters, stop_below=stop_below
         )
-        if self.skip is not None and nodes.skipped is not None:
-            mean = self.norm(pool_again(found.masks, self._skipped(nodes.skipped)).mean())
-            found = found._replace(features=found.features + self.norm(mean + self.skip(mean)))
+        with full_precision(below):
+            passed_on = pool(found.masks, below.float())
+            if self.skip is not None and nodes.skipped is not None:
+                mean = self.norm(pool_again(found.masks, self._skipped(nodes.skipped)).mean())
+                found = found._replace(features=found.features + self.norm(mean + self.skip(mean)))
         rows, columns = grid_after(self.grid, self.window)
 
         def on_grid(x: Tensor) -> Tensor:
@@ -72,7 +75,7 @@ class HierarchyLevel(nn.Module):
         above = Nodes(
             features=on_grid(found.features),
             geometry=Geometry(*map(on_grid, found.geometry)),
-            skipped=Pooled(*map(on_grid, pool(found.masks, below))),
+            skipped=Pooled(*map(on_grid, passed_on)),
         )
         return above, found
 

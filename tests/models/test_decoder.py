@@ -1,0 +1,36 @@
+import pytest
+import torch
+from einops import rearrange, repeat
+from torch.autograd import gradcheck
+
+from cocanet.config import ConvConfig
+from cocanet.models.decoder import BroadcastConv, mix
+
+
+@pytest.mark.parametrize(
+    ("grid", "kernel", "stride"),
+    [((6, 9), 5, 1), ((3, 3), 5, 1), ((1, 2), 3, 1), ((4, 4), 1, 1), ((8, 8), 5, 2), ((3, 5), 3, 2), ((2, 2), 7, 3)],
+)
+def test_first_convolution_is_that_of_the_laid_out_slots(grid, kernel, stride):
+    torch.manual_seed(0)
+    module = BroadcastConv(6, ConvConfig(5, kernel, stride), grid).double()
+    slots, position = torch.randn(3, 6, dtype=torch.float64), torch.randn(*grid, 6, dtype=torch.float64)
+    laid_out = repeat(slots, "m d -> m h w d", h=grid[0], w=grid[1]) + position
+    expected = module.conv(rearrange(laid_out, "m h w d -> m d h w"))
+    torch.testing.assert_close(module(slots, position), expected, atol=1e-9, rtol=0)
+
+
+def test_gradient_of_first_convolution():
+    module = BroadcastConv(2, ConvConfig(2, 3, 2), (2, 3)).double()
+    slots = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
+    position = torch.randn(2, 3, 2, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(module, (slots, position))
+
+
+def test_mixing_leaves_out_unused_slots():
+    layers = torch.randn(2, 3, 4, 2, 2)
+    in_use = torch.tensor([[True, True, False], [True, True, True]])
+    painting = mix(layers, in_use)
+    assert (painting.masks[0, 2] == 0).all()
+    fewer = mix(layers[:1, :2], in_use[:1, :2])
+    torch.testing.assert_close(painting.mixture[:1], fewer.mixture)

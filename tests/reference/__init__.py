@@ -1,0 +1,1 @@
+"""Slow transcriptions of the equations, in NumPy loops: what the fast code is checked against."""
