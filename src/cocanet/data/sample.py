@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import UInt8
@@ -21,6 +21,7 @@ class Sample(NamedTuple):
     factors: Mapping[str, np.ndarray]
 
 
+@runtime_checkable
 class Source(Protocol):
     """Samples by index: a scene generator with its seed, or a reader of a published file.
 

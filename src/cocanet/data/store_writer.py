@@ -1,0 +1,268 @@
+"""Write a source into a store, shard by shard, so that a stopped run continues where it was."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Int
+
+from cocanet.data.factors import pack_factors
+from cocanet.data.sample import Sample, Source
+from cocanet.data.store import Store
+from cocanet.data.store_format import (
+    META,
+    PARTS,
+    FileEntry,
+    ShardEntry,
+    StoreMeta,
+    check_sizes,
+    npy_pieces,
+    plain_json,
+    read_meta,
+    shard_file,
+    write_atomically,
+    write_meta,
+)
+
+SHARD_BYTES = 16 * 2**20
+_CHUNK, _LARGE_CHUNK = 32, 512
+
+Progress = Callable[[int], None]
+
+
+@runtime_checkable
+class ManySource(Protocol):
+    """A source that makes many samples faster together than one by one."""
+
+    def many(self, indices: Int[np.ndarray, " b"]) -> list[Sample]: ...
+
+
+def write_store(
+    source: Source,
+    out: Path,
+    *,
+    shard_size: int | None = None,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> Store:
+    """Write all of `source` to the folder `out`, or what is missing of it.
+
+    `progress` is told the number of samples there are, from those an earlier run left to the last. The bytes
+    on disk depend neither on `workers` nor on how often the run was stopped. More than one worker needs a
+    source that can be pickled and, as with all spawned processes, a script under `if __name__ == "__main__"`.
+    """
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, not {workers}")
+    meta = _plan_for(out, source, shard_size)
+    out.mkdir(parents=True, exist_ok=True)
+    with _locked(out):
+        meta = _resume(out, meta)
+        shards = list(meta.shards)
+        todo = [shard for shard, entry in enumerate(shards) if entry is None]
+        done = meta.finished
+        report = progress or (lambda samples: None)
+        report(done)
+        for event in _run(source, out, meta, todo, min(workers, max(1, len(todo)))):
+            if isinstance(event, int):
+                done += event
+                report(done)
+            else:
+                shard, shards[shard] = event[0], event[1]
+                meta = _with_shards(meta, shards)
+                write_meta(out, meta)
+    return Store(out, verify=False)
+
+
+def plan_store(source: Source, *, shard_size: int | None = None) -> StoreMeta:
+    """The `meta.json` that `source` will have, with no shard finished."""
+    if len(source) == 0:
+        raise ValueError("the source has no samples, so there is nothing to store")
+    height, width = source[0].labels.shape
+    size = shard_size if shard_size is not None else max(1, SHARD_BYTES // (height * width * 4))
+    if size < 1:
+        raise ValueError(f"shard_size must be at least 1, not {size}")
+    return StoreMeta(
+        recipe=plain_json(dict(source.recipe)),
+        count=len(source),
+        height=height,
+        width=width,
+        background_labels=source.background_labels,
+        has_labels=source.has_labels,
+        shard_size=size,
+        shards=(None,) * -(-len(source) // size),
+    )
+
+
+def _plan_for(out: Path, source: Source, shard_size: int | None) -> StoreMeta:
+    """A plan that keeps to the shards of an earlier run, unless told otherwise."""
+    if shard_size is None and (out / META).exists():
+        shard_size = read_meta(out).shard_size
+    return plan_store(source, shard_size=shard_size)
+
+
+def finished_samples(source: Source, out: Path) -> int:
+    """How many samples of `source` an earlier run left in `out`; ValueError if it holds anything else."""
+    if not (out / META).exists():
+        return 0
+    return _same_store(out, _plan_for(out, source, None)).finished
+
+
+def estimate_bytes(source: Source) -> int:
+    """Roughly what the store of `source` will take on disk, judged by its first sample."""
+    first = source[0]
+    factors = sum(np.asarray(values).nbytes for values in first.factors.values())
+    return len(source) * (first.image.nbytes + first.labels.nbytes + factors)
+
+
+def _with_shards(meta: StoreMeta, shards: Sequence[ShardEntry | None]) -> StoreMeta:
+    fields = {name: getattr(meta, name) for name in meta.__dataclass_fields__ if name != "shards"}
+    return StoreMeta(**fields, shards=tuple(shards))
+
+
+@contextlib.contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Keep a second run out of the folder. The lock goes with the process, however it ends."""
+    folder = os.open(out, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"{out} is being written by another run") from None
+        yield
+    finally:
+        os.close(folder)
+
+
+def _resume(out: Path, planned: StoreMeta) -> StoreMeta:
+    """Continue from what is in `out`, if it is the beginning of the same store."""
+    for leftover in out.glob("*.tmp"):
+        if leftover.name.startswith((META, "shard-")):
+            leftover.unlink(missing_ok=True)
+    if not (out / META).exists():
+        foreign = next(iter(sorted(out.iterdir())), None)
+        if foreign is not None:
+            raise ValueError(f"{out} is neither empty nor a store: it contains {foreign.name}")
+        write_meta(out, planned)
+        return planned
+    return _same_store(out, planned)
+
+
+def _same_store(out: Path, planned: StoreMeta) -> StoreMeta:
+    """What is in `out`, which must differ from the plan in its finished shards only."""
+    found = read_meta(out)
+    for name in planned.__dataclass_fields__:
+        there, wanted = getattr(found, name), getattr(planned, name)
+        if name != "shards" and there != wanted:
+            raise ValueError(f"{out} holds a store with {name} {there}, not {wanted}; choose another folder")
+    check_sizes(out, found)
+    return found
+
+
+Event = int | tuple[int, dict[str, FileEntry]]
+"""Either so many more samples made, or a shard finished."""
+
+
+def _run(source: Source, out: Path, meta: StoreMeta, todo: list[int], workers: int) -> Iterator[Event]:
+    if workers > 1:
+        yield from _run_workers(source, out, meta, todo, workers)
+    else:
+        for shard in todo:
+            yield from _write_shard(source, out, meta, shard)
+
+
+def _write_shard(source: Source, out: Path, meta: StoreMeta, shard: int) -> Iterator[Event]:
+    count, first = meta.samples_in(shard), shard * meta.shard_size
+    images = np.empty((count, meta.height, meta.width, 3), dtype=np.uint8)
+    labels = np.empty((count, meta.height, meta.width), dtype=np.uint8)
+    factors = []
+    # Large chunks are faster where samples are made together; small ones tell sooner how slow ones get on.
+    chunk = _LARGE_CHUNK if isinstance(source, ManySource) else _CHUNK
+    for start in range(0, count, chunk):
+        rows = np.arange(start, min(start + chunk, count))
+        for row, sample in zip(rows.tolist(), _take(source, first + rows), strict=True):
+            if sample.labels.shape != labels.shape[1:] or sample.image.shape != images.shape[1:]:
+                sizes = f"{sample.image.shape[:2]}, expected {labels.shape[1:]} like the first"
+                raise ValueError(f"sample {first + row} has size {sizes}")
+            images[row], labels[row] = sample.image, sample.labels
+            factors.append(sample.factors)
+        yield len(rows)
+    pieces: dict[str, Sequence[bytes | memoryview]] = {
+        "images.npy": npy_pieces(images),
+        "labels.npy": npy_pieces(labels),
+        "factors.npz": [pack_factors(factors)],
+    }
+    yield shard, {part: write_atomically(shard_file(out, shard, part), pieces[part]) for part in PARTS}
+
+
+def _take(source: Source, indices: Int[np.ndarray, " b"]) -> list[Sample]:
+    if isinstance(source, ManySource):
+        return source.many(indices)
+    return [source[index] for index in indices.tolist()]
+
+
+def _run_workers(source: Source, out: Path, meta: StoreMeta, todo: list[int], workers: int) -> Iterator[Event]:
+    """Every worker takes each `workers`-th shard and tells what it did through a pipe of its own."""
+    # Spawned, not forked: renderers and open files do not survive a fork, nor should the folder's lock.
+    context = multiprocessing.get_context("spawn")
+    pipes, processes = [], []
+    try:
+        for worker in range(workers):
+            receive, send = context.Pipe(duplex=False)
+            arguments = (source, out, meta, todo[worker::workers], send)
+            process = context.Process(target=_work, args=arguments, daemon=True)
+            with _without_interrupts():
+                process.start()
+            send.close()
+            pipes.append(receive)
+            processes.append(process)
+        while pipes:
+            for pipe in wait(pipes):
+                yield from _receive(pipe, pipes)
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Ctrl-C reaches a whole group of processes: those started here never see it, the parent a bit later."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _receive(pipe: Any, pipes: list[Any]) -> Iterator[Event]:
+    try:
+        message = pipe.recv()
+    except EOFError:
+        raise ChildProcessError("a worker died; its finished shards are kept, run again to continue") from None
+    if isinstance(message, str):
+        raise ValueError(message)
+    if message is None:
+        pipes.remove(pipe)
+    else:
+        yield message
+
+
+def _work(source: Source, out: Path, meta: StoreMeta, shards: list[int], send: Connection) -> None:
+    # A broken pipe means the parent is gone, and with it the reason to go on.
+    with contextlib.suppress(BrokenPipeError):
+        try:
+            for shard in shards:
+                for event in _write_shard(source, out, meta, shard):
+                    send.send(event)
+            send.send(None)
+        except (ValueError, OSError) as error:
+            send.send(str(error))

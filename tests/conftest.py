@@ -1,0 +1,18 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """Small real samples of the published data, which are not part of the project (set COCANET_SAMPLES)."""
+    default = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+    folder = Path(os.environ.get("COCANET_SAMPLES", default))
+    if not folder.is_dir():
+        pytest.skip(f"no real samples in {folder}; set COCANET_SAMPLES to their folder")
+    return folder

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from cocanet.cli import main
+from cocanet.data import commands
+from cocanet.data.sample import Sample
+from cocanet.data.scenes.tetrominoes import Tetrominoes
+from cocanet.data.sheet import mask_colours
+from cocanet.data.store import Store
+from cocanet.data.store_writer import write_store
+from tests.data.sources import NoiseSource
+
+
+def _refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """Run a command that must fail with one line and exit code 2; returns the line."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.startswith("coca: ")
+    return error
+
+
+def test_scenes_info_and_show_go_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, sheet = tmp_path / "store", tmp_path / "pictures" / "sheet.png"
+    main(["scenes", "multi-dsprites", "--count", "60", "--seed", "4", "--out", str(out), "--max-objects", "3"])
+    said = capsys.readouterr().out
+    assert "60 samples, about 992.2 kB to write" in said.replace("\n", " ")
+    assert len(Store(out)) == 60
+
+    main(["data", "info", str(out)])
+    said = capsys.readouterr().out
+    for fact in (
+        "multi-dsprites",
+        "seed 4",
+        "60 of 64×64",
+        "1 background",
+        "2 to 3 in an image",
+        "all sha256",
+    ):
+        assert fact in said
+
+    main(["data", "show", str(out), "--out", str(sheet), "--count", "6"])
+    with Image.open(sheet) as picture:
+        assert picture.width > picture.height > 128
+
+
+def test_info_tells_of_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_store(NoiseSource(9), tmp_path / "store")
+    path = tmp_path / "store" / "shard-00000.labels.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x77")
+    assert "shard-00000.labels.npy was altered" in _refused(capsys, "data", "info", tmp_path / "store")
+
+
+def test_mistakes_end_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "store"
+    assert "did you mean clevrtex?" in _refused(capsys, "scenes", "clevertex", "--count", 5, "--out", out)
+    assert "count must be at least 1" in _refused(capsys, "scenes", "tetrominoes", "--count", 0, "--out", out)
+    assert "is not a store" in _refused(capsys, "data", "info", out)
+    assert "is not a store" in _refused(capsys, "data", "show", out)
+    assert "'zip'" in _refused(capsys, "import", "zip", tmp_path, "--out", out)
+    assert not out.exists()
+    write_store(Tetrominoes(9, seed=0), out)
+    assert "count 9, not 10" in _refused(capsys, "scenes", "tetrominoes", "--count", 10, "--out", out)
+    assert "holds 9" in _refused(capsys, "data", "show", out, "--first", 9)
+
+
+def test_a_full_disk_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1000, 900, 100))
+    with pytest.raises(ValueError, match=r"needs about 4\.2 MB, but its disk has only 100 bytes free"):
+        commands.fill(Tetrominoes(1000, seed=0), tmp_path / "store", workers=1)
+    assert not (tmp_path / "store").exists()
+
+
+class _Interrupted(NoiseSource):
+    def __getitem__(self, index: int) -> Sample:
+        if index == self.count - 1:
+            raise KeyboardInterrupt
+        return super().__getitem__(index)
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cocanet.data.store_writer.SHARD_BYTES", 5 * 7 * 4 * 10)
+    with pytest.raises(KeyboardInterrupt, match="keeps 20 of 25 samples; run the same command to continue"):
+        commands.fill(_Interrupted(25), tmp_path / "store", workers=1)
+    commands.fill(NoiseSource(25), tmp_path / "store", workers=1)
+    Store(tmp_path / "store")
+
+
+@pytest.mark.slow
+def test_ctrl_c_with_workers_leaves_a_store_to_continue(tmp_path: Path) -> None:
+    out = tmp_path / "store"
+    command = [sys.executable, "-m", "cocanet.cli", "scenes", "multi-dsprites", "--count", "40000"]
+    command += ["--seed", "1", "--workers", "2", "--out", str(out)]
+    run = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(out.glob("*.factors.npz")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    # A terminal sends the signal to every process of the group.
+    os.killpg(run.pid, signal.SIGINT)
+    _, error = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert error.count("\n") == 1
+    assert "run the same command to continue" in error
+    with pytest.raises(ValueError, match="is unfinished"):
+        Store(out)
+
+
+def test_objects_are_counted_by_what_shows(tmp_path: Path) -> None:
+    source = NoiseSource(300, size=(9, 9))
+    objects = commands.count_objects(write_store(source, tmp_path / "store", shard_size=7))
+    numbers, smallest = [], 81
+    for i in range(300):
+        labels, counts = np.unique(source[i].labels, return_counts=True)
+        numbers.append(int((labels >= 2).sum()))
+        smallest = min([smallest, *counts[labels >= 2].tolist()])
+    np.testing.assert_array_equal(objects.images, np.bincount(numbers))
+    assert objects.smallest == smallest
+
+
+class _Bare(NoiseSource):
+    has_labels = False
+    background_labels = 0
+
+
+def test_stores_without_labels_are_shown_without_masks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_store(_Bare(4, size=(64, 64)), tmp_path / "bare")
+    write_store(NoiseSource(4, size=(64, 64)), tmp_path / "full")
+    main(["data", "info", str(tmp_path / "bare")])
+    assert "labels none" in " ".join(capsys.readouterr().out.split())
+    sizes = []
+    for name in ("bare", "full"):
+        main(["data", "show", str(tmp_path / name), "--out", str(tmp_path / "sheet.png"), "--count", "1"])
+        with Image.open(tmp_path / "sheet.png") as picture:
+            sizes.append(picture.width)
+    assert sizes[1] > sizes[0] + 100
+
+
+@pytest.mark.parametrize("background", [0, 1, 4])
+def test_mask_colours_tell_labels_apart(background: int) -> None:
+    palette = mask_colours(background).astype(int)
+    shown = palette[: background + 11]
+    distance = np.abs(shown[:, None] - shown[None]).sum(axis=-1) + 1000 * np.eye(len(shown))
+    assert distance.min() >= 40
+    assert (np.ptp(palette[:background], axis=1) == 0).all()

@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cocanet.data import store_format
+from cocanet.data.sample import Sample
+from cocanet.data.scenes.tetrominoes import Tetrominoes
+from cocanet.data.store import Store
+from cocanet.data.store_writer import estimate_bytes, finished_samples, write_store
+from tests.data.sources import NoiseSource
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+class _Failing(NoiseSource):
+    """Raises `error` at one sample."""
+
+    def __init__(self, count: int, at: int, error: type[BaseException] = KeyboardInterrupt) -> None:
+        super().__init__(count)
+        self.at, self.error = at, error
+
+    def __getitem__(self, index: int) -> Sample:
+        if index == self.at:
+            raise self.error(f"sample {index} is bad")
+        return super().__getitem__(index)
+
+
+def test_progress_counts_up_to_every_sample(tmp_path: Path) -> None:
+    told: list[int] = []
+    write_store(NoiseSource(150), tmp_path / "store", shard_size=100, progress=told.append)
+    assert told == [0, 32, 64, 96, 100, 132, 150]
+
+
+def test_a_stopped_run_continues_with_the_unfinished_shards_only(tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    write_store(NoiseSource(25), whole, shard_size=4)
+    with pytest.raises(KeyboardInterrupt):
+        write_store(_Failing(25, at=18), out, shard_size=4)
+    with pytest.raises(ValueError, match=r"out is unfinished: 16 of 25 samples; run .* again to continue"):
+        Store(out)
+    told: list[int] = []
+    write_store(NoiseSource(25), out, shard_size=4, progress=told.append)
+    assert told[0] == 16
+    assert _contents(out) == _contents(whole)
+    write_store(NoiseSource(25), out, shard_size=4, progress=told.append)  # nothing is left to do
+    assert told[-1] == 25
+    assert _contents(out) == _contents(whole)
+
+
+class _Crash(BaseException):
+    """Stands for the machine stopping; nothing in the package may catch it."""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_crash_at_any_rename_leaves_a_store_that_can_be_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    write_store(NoiseSource(10), whole, shard_size=4)
+    replace, calls = os.replace, {"left": 0}
+
+    def crashing(source: Path, target: Path) -> None:
+        calls["left"] -= 1
+        if moment == "after" or calls["left"]:
+            replace(source, target)
+        if calls["left"] == 0:
+            raise _Crash
+
+    crashes = 0
+    for step in (1, 2, 3, 4, 5, 1, 3, 2, 6, 9, 30):
+        calls["left"] = step
+        monkeypatch.setattr(store_format.os, "replace", crashing)
+        try:
+            write_store(NoiseSource(10), out, shard_size=4)
+        except _Crash:
+            crashes += 1
+        monkeypatch.undo()
+    assert crashes >= 3
+    write_store(NoiseSource(10), out, shard_size=4)
+    assert _contents(out) == _contents(whole)
+
+
+def test_ten_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    source = Tetrominoes(2000, seed=1)
+    started = time.perf_counter()
+    write_store(source, whole, shard_size=50)
+    duration = time.perf_counter() - started
+
+    rng, kills, kept = random.Random(0), 0, []
+    while kills < 10:
+        # Forked, so that the moment falls into the run and not into the start of an interpreter.
+        run = multiprocessing.get_context("fork").Process(
+            target=write_store, args=(source, out), kwargs={"shard_size": 50}
+        )
+        run.start()
+        time.sleep(rng.uniform(0, duration / 6))
+        assert run.pid is not None
+        os.kill(run.pid, signal.SIGKILL)
+        run.join()
+        assert run.exitcode == -signal.SIGKILL, "the run ended before it was killed"
+        kills += 1
+        kept.append(finished_samples(source, out))
+    assert kept == sorted(kept)
+    assert 0 < kept[-1] < 2000
+    write_store(source, out, shard_size=50)
+    assert _contents(out) == _contents(whole)
+
+
+@pytest.mark.slow
+def test_killing_a_run_with_workers_changes_no_byte(tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    write_store(Tetrominoes(2000, seed=1), whole, shard_size=100)
+    script = (
+        "from pathlib import Path\n"
+        "from cocanet.data.scenes.tetrominoes import Tetrominoes\n"
+        "from cocanet.data.store_writer import write_store\n"
+        "if __name__ == '__main__':\n"
+        f"    write_store(Tetrominoes(2000, seed=1), Path({str(out)!r}), shard_size=100, workers=2)\n"
+    )
+    (tmp_path / "run.py").write_text(script)
+    run = subprocess.Popen([sys.executable, str(tmp_path / "run.py")])
+    deadline = time.monotonic() + 60
+    while len(list(out.glob("shard-*.factors.npz"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    run.kill()
+    run.wait()
+    # At once, while the orphaned workers may still be finishing a shard.
+    write_store(Tetrominoes(2000, seed=1), out, shard_size=100)
+    assert {n: c for n, c in _contents(out).items() if not n.endswith(".tmp")} == _contents(whole)
+    Store(out)
+
+
+def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
+    write_store(NoiseSource(40), tmp_path / "one", shard_size=4)
+    write_store(NoiseSource(40), tmp_path / "two", shard_size=4, workers=2)
+    assert _contents(tmp_path / "one") == _contents(tmp_path / "two")
+
+
+@pytest.mark.slow
+def test_a_worker_tells_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="sample 30 is bad"):
+        write_store(_Failing(40, at=30, error=ValueError), tmp_path / "out", shard_size=4, workers=2)
+
+
+class _Deadly(NoiseSource):
+    def __getitem__(self, index: int) -> Sample:
+        if index == 30:
+            os._exit(3)
+        return super().__getitem__(index)
+
+
+@pytest.mark.slow
+def test_a_dead_worker_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="a worker died"):
+        write_store(_Deadly(40), tmp_path / "out", shard_size=4, workers=2)
+
+
+def test_another_store_in_the_way_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_store(NoiseSource(10, seed=1), out)
+    before = _contents(out)
+    for other, message in (
+        (NoiseSource(10, seed=2), r"recipe .*'seed': 1.* not .*'seed': 2"),
+        (NoiseSource(11, seed=1), r"count 10, not 11"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write_store(other, out)
+    with pytest.raises(ValueError, match="shard_size"):
+        write_store(NoiseSource(10, seed=1), out, shard_size=3)
+    assert _contents(out) == before
+
+
+def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"neither empty nor a store: it contains thesis\.txt"):
+        write_store(NoiseSource(3), tmp_path)
+    assert _contents(tmp_path) == {"thesis.txt": b"mine"}
+
+
+def test_two_runs_into_one_folder_are_refused(tmp_path: Path) -> None:
+    class Nested(NoiseSource):
+        def __getitem__(self, index: int) -> Sample:
+            if index == 5:
+                write_store(NoiseSource(10), tmp_path / "out")
+            return super().__getitem__(index)
+
+    with pytest.raises(ValueError, match="being written by another run"):
+        write_store(Nested(10), tmp_path / "out")
+
+
+def test_a_damaged_shard_is_not_built_upon(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        write_store(_Failing(25, at=18), out, shard_size=4)
+    (out / "shard-00001.labels.npy").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"shard-00001\.labels\.npy is damaged"):
+        write_store(NoiseSource(25), out, shard_size=4)
+
+
+class _Odd(NoiseSource):
+    """One image is larger than the rest."""
+
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        if index == 7:
+            return Sample(sample.image.repeat(2, axis=0), sample.labels.repeat(2, axis=0), sample.factors)
+        return sample
+
+
+class _Unwritable(NoiseSource):
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        return {"array": np.zeros(3)}
+
+
+def test_sources_that_do_not_fit_a_store_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"sample 7 has size \(10, 7\), expected \(5, 7\)"):
+        write_store(_Odd(9), tmp_path / "odd")
+    with pytest.raises(ValueError, match="no samples"):
+        write_store(NoiseSource(0), tmp_path / "empty")
+    with pytest.raises(ValueError, match="recipe must be plain JSON"):
+        write_store(_Unwritable(9), tmp_path / "recipe")
+    for option in ("workers", "shard_size"):
+        with pytest.raises(ValueError, match=f"{option} must be at least 1, not 0"):
+            write_store(NoiseSource(9), tmp_path / "option", **{option: 0})
+
+
+def test_the_estimate_is_near_the_truth(tmp_path: Path) -> None:
+    source = Tetrominoes(500, seed=0)
+    store = write_store(source, tmp_path / "out")
+    assert estimate_bytes(source) == pytest.approx(store.bytes, rel=0.02)
