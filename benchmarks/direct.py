@@ -8,6 +8,7 @@ out on the whole grid. It is the yardstick for speed, and the tests compare outp
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor
 
-from cocanet.functional.geometry import Geometry, pixel_geometry
+from cocanet.functional.geometry import Geometry, partition_geometry, pixel_geometry
 from cocanet.functional.windows import partition
 from cocanet.layers.attention import RefineBlock, WindowReach
 from cocanet.layers.coca import CocaLayer
@@ -36,34 +37,43 @@ def forward(model: CocaNet, images: Tensor) -> Direct:
     """`model(images)` the long way; needs window attention and fixed slots."""
     pixels = _backbone(model, 2 * images - 1)
     grid, geometry = pixels.unsqueeze(3), _pixels(model, images)
-    outputs, masks = [pixels.unsqueeze(3)], []
-    for number, level in enumerate(model.hierarchy.levels):
-        assert isinstance(level, HierarchyLevel)
+    outputs, masks, levels = [pixels.unsqueeze(3)], [], _levels(model)
+    for number, level in enumerate(levels):
         nodes = partition(grid, level.window)
         for block in level.refine:
             assert isinstance(block, RefineBlock)
             nodes = _refine(block, nodes)
-        features, level_masks, geometry = _cluster(level.coca, nodes, _windows(geometry, level))
+        features, level_masks, geometry = _cluster(level.coca, nodes, partition_geometry(geometry, level.window))
         masks.append(level_masks)
         if number:
-            merged = _merge(masks[-2:], [model.hierarchy.levels[number - 1], level])
-            source = _flat_windows(outputs[-2], [model.hierarchy.levels[number - 1], level])
+            merged = _merge(masks[-2:], levels[number - 1 : number + 1])
+            source = _flat_windows(outputs[-2], levels[number - 1 : number + 1])
             mean = _norm((merged @ source) / merged.sum(-1, keepdim=True))
-            features = features + _norm(mean + level.skip(mean))  # type: ignore[misc]
+            assert level.skip is not None
+            features = features + _norm(mean + level.skip(mean))
         rows, columns = level.grid[0] // level.window[0], level.grid[1] // level.window[1]
-        grid = features.unflatten(1, (rows, columns))
-        geometry = Geometry(*(x.unflatten(1, (rows, columns)) for x in geometry))
+        grid = _on_grid(features, rows, columns)
+        geometry = geometry.each(partial(_on_grid, rows=rows, columns=columns))
         outputs.append(grid)
     slots = _norm(features.squeeze(1))
     slots = slots + model.hierarchy.mlp(slots)
     return Direct(slots, _decode(model.decoder, slots), _dendrogram(masks, model))
 
 
+def _levels(model: CocaNet) -> list[HierarchyLevel]:
+    return [level for level in model.hierarchy.levels if isinstance(level, HierarchyLevel)]
+
+
+def _on_grid(x: Tensor, rows: int, columns: int) -> Tensor:
+    return x.reshape(len(x), rows, columns, *x.shape[2:])
+
+
 def _norm(x: Tensor) -> Tensor:
     grouped = x.unflatten(-1, (4, -1))
     mean = grouped.mean(-1, keepdim=True)
     variance = (grouped - mean).square().mean(-1, keepdim=True)
-    return ((grouped - mean) / (variance + 1e-3).sqrt()).flatten(-2)
+    out: Tensor = ((grouped - mean) / (variance + 1e-3).sqrt()).flatten(-2)
+    return out
 
 
 def _backbone(model: CocaNet, images: Tensor) -> Tensor:
@@ -79,9 +89,7 @@ def _refine(block: RefineBlock, nodes: Tensor) -> Tensor:
     assert isinstance(block.reach, WindowReach), "the transcription has attention within windows only"
     x = _norm(nodes)
     queries, keys, values = _norm(block.query(x)), _norm(block.key(x)), block.value(x)
-    queries, keys, values = (
-        rearrange(z, "b w n (h d) -> b w h n d", h=block.heads) for z in (queries, keys, values)
-    )
+    queries, keys, values = (rearrange(z, "b w n (h d) -> b w h n d", h=block.heads) for z in (queries, keys, values))
     weights = torch.softmax(queries @ keys.mT / math.sqrt(queries.shape[-1]), -1)
     attended = rearrange(weights @ values, "b w h n d -> b w n (h d)")
     out: Tensor = nodes + block.out(attended) + block.mlp(x)
@@ -128,12 +136,7 @@ def _pool(masks: Tensor, nodes: Geometry) -> Geometry:
 
 def _pixels(model: CocaNet, images: Tensor) -> Geometry:
     pixels = pixel_geometry(*model.config.image_size)
-    return Geometry(*(repeat(x.to(images), "h w ... -> b h w 1 ...", b=len(images)) for x in pixels))
-
-
-def _windows(geometry: Geometry, level: HierarchyLevel) -> Geometry:
-    scalars = (partition(x.unsqueeze(-1), level.window).squeeze(-1) for x in geometry[:3])
-    return Geometry(*scalars, partition(geometry.position, level.window))
+    return pixels.each(lambda x: repeat(x.to(images), "h w ... -> b h w 1 ...", b=len(images)))
 
 
 def _flat_windows(grid: Tensor, levels: list[HierarchyLevel]) -> Tensor:
@@ -141,7 +144,11 @@ def _flat_windows(grid: Tensor, levels: list[HierarchyLevel]) -> Tensor:
     (h, v), (height, width) = levels[0].window, levels[1].window
     return rearrange(
         grid,
-        "b (gr i h) (gc j v) c d -> b (gr gc) (i j h v c) d", i=height, j=width, h=h, v=v,
+        "b (gr i h) (gc j v) c d -> b (gr gc) (i j h v c) d",
+        i=height,
+        j=width,
+        h=h,
+        v=v,
     )
 
 
@@ -149,16 +156,14 @@ def _merge(masks: list[Tensor], levels: list[HierarchyLevel]) -> Tensor:
     """Masks of the upper of two levels over the nodes that go into the lower one."""
     (height, width), lower = levels[1].window, levels[0]
     rows, columns = lower.grid[0] // lower.window[0] // height, lower.grid[1] // lower.window[1] // width
-    below = rearrange(
-        masks[0], "b (gr i gc j) c n -> b (gr gc) (i j) c n", gr=rows, i=height, gc=columns, j=width
-    )
+    below = rearrange(masks[0], "b (gr i gc j) c n -> b (gr gc) (i j) c n", gr=rows, i=height, gc=columns, j=width)
     above = rearrange(masks[1], "b w k (cells c) -> b w cells k c", c=below.shape[3])
     return rearrange(above @ below, "b w cells k n -> b w k (cells n)")
 
 
 def _dendrogram(masks: list[Tensor], model: CocaNet) -> Tensor:
     """Masks merged level by level, and their pixels put back where they came from."""
-    levels = [level for level in model.hierarchy.levels if isinstance(level, HierarchyLevel)]
+    levels = _levels(model)
     height, width = model.config.image_size
     merged, order = masks[0], torch.arange(height * width, dtype=torch.float32).view(1, height, width, 1, 1)
     for number, level in enumerate(levels):
@@ -168,7 +173,7 @@ def _dendrogram(masks: list[Tensor], model: CocaNet) -> Tensor:
         order = partition(order, level.window).flatten(2).unflatten(1, (rows, columns)).unsqueeze(3)
     image = torch.empty_like(merged.squeeze(1))
     image[..., order.flatten().long()] = merged.squeeze(1)
-    return image.unflatten(-1, (height, width))
+    return image.view(*image.shape[:2], height, width)
 
 
 def _decode(decoder: BroadcastDecoder, slots: Tensor) -> Tensor:
@@ -178,5 +183,6 @@ def _decode(decoder: BroadcastDecoder, slots: Tensor) -> Tensor:
     x = decoder.first.conv(rearrange(x, "m h w d -> m d h w"))
     for layer in decoder.rest:
         x = layer(F.relu(x))
-    x = x.unflatten(0, slots.shape[:2])
-    return ((x[:, :, :3] + 1) / 2 * x[:, :, 3:].softmax(1)).sum(1)
+    x = x.view(*slots.shape[:2], *x.shape[1:])
+    out: Tensor = ((x[:, :, :3] + 1) / 2 * x[:, :, 3:].softmax(1)).sum(1)
+    return out

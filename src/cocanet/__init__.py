@@ -1,8 +1,25 @@
 """cocanet: discover objects in images without labels, with COCA-Net."""
 
-from cocanet import presets
-from cocanet.models.build import build
-from cocanet.models.coca_net import CocaNet
-from cocanet.models.output import Output
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cocanet import presets
+    from cocanet.models.build import build
+    from cocanet.models.coca_net import CocaNet
+    from cocanet.models.output import Output
 
 __all__ = ["CocaNet", "Output", "build", "presets"]
+
+_HOMES = {"build": "cocanet.models.build", "CocaNet": "cocanet.models.coca_net", "Output": "cocanet.models.output"}
+
+
+def __getattr__(name: str) -> Any:
+    # On first use only: torch takes seconds to load, and `coca --help` or a scene generator's workers never need it.
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name == "presets":
+        return import_module("cocanet.presets")
+    raise AttributeError(f"module 'cocanet' has no attribute {name!r}")

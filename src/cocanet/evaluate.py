@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Float64, Int
+from jaxtyping import Float64
 from torch import Tensor, nn
 
+from cocanet.data.loader import Batch
 from cocanet.metrics.functional.ari import adjusted_rand_index
 from cocanet.metrics.functional.contingency import contingency, hard_labels
 from cocanet.metrics.functional.covering import segmentation_covering
@@ -27,19 +27,11 @@ SCORES = (
 )
 
 
-class LabelledImages(NamedTuple):
-    """A batch of images in [0, 1] with instance labels."""
-
-    images: Float[Tensor, "b 3 h w"]
-    labels: Int[Tensor, "b h w"]
-
-
-def image_scores(output: Output, batch: LabelledImages, background_labels: int) -> dict[str, Float64[Tensor, "b"]]:
+def image_scores(output: Output, batch: Batch, background_labels: int) -> dict[str, Float64[Tensor, b]]:
     """The nine scores of each image; NaN where an image has no foreground to score."""
     scores = {}
     for side, masks in (("decoder", output.decoder_masks), ("encoder", output.encoder_masks)):
-        labels = batch.labels.long()
-        table = contingency(labels, hard_labels(masks), int(labels.max()) + 1, masks.shape[1])
+        table = contingency(batch.labels, hard_labels(masks), int(batch.labels.max()) + 1, masks.shape[1])
         for suffix, ignored in (("_fg", background_labels), ("", 0)):
             scores[f"{side}_ari{suffix}"] = adjusted_rand_index(table, ignored)
             scores[f"{side}_msc{suffix}"] = segmentation_covering(table, ignored)
@@ -48,7 +40,7 @@ def image_scores(output: Output, batch: LabelledImages, background_labels: int) 
 
 
 @torch.inference_mode()
-def evaluate(model: nn.Module, batches: Iterable[LabelledImages], background_labels: int) -> dict[str, float]:
+def evaluate(model: nn.Module, batches: Iterable[Batch], background_labels: int) -> dict[str, float]:
     """Mean of each score over the images that have it."""
     training = model.training
     model.eval()

@@ -144,6 +144,5 @@ def _transposed_decoder(channels: int) -> DecoderConfig:
 
 
 PRESETS = {
-    preset().name: preset
-    for preset in (tetrominoes, multi_dsprites, shapestacks, objects_room, clevr6, clevrtex)
+    preset().name: preset for preset in (tetrominoes, multi_dsprites, shapestacks, objects_room, clevr6, clevrtex)
 }

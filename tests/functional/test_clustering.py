@@ -17,9 +17,7 @@ def random_problem(seed: int, nodes: int = 12):
 
 
 def run(scores, affinities, count, stop_below=0.0):
-    anchors = choose_anchors(
-        scores, torch.arange(len(scores)), lambda index: affinities[index], count, stop_below
-    )
+    anchors = choose_anchors(scores, torch.arange(len(scores)), lambda index: affinities[index], count, stop_below)
     return anchors, break_stick(affinities[anchors.nodes], anchors.wanted)
 
 

@@ -89,7 +89,7 @@ def test_above_the_first_level_random_masks_stay_below_one(seed):
     level = pool_geometry(logits.softmax(1), pixels(8, 8))
     masks = torch.rand(4, 50, 6, dtype=torch.float64, generator=generator).clamp(1e-5, 1 - 1e-5)
     scores = compactness(masks, level, level.position.mean(1, keepdim=True).expand(-1, 50, -1))
-    assert 0 < scores.min()
+    assert scores.min() > 0
     assert scores.max() <= 1
 
 

@@ -54,7 +54,7 @@ def test_window_and_global_attention(reach, sees):
 
 
 def test_an_even_neighbourhood_is_refused():
-    with pytest.raises(ValueError, match="odd side.*got 4"):
+    with pytest.raises(ValueError, match=r"odd side.*got 4"):
         NeighbourhoodReach(4, (2, 2), (4, 4), 1)
 
 

@@ -75,7 +75,9 @@ def test_a_window_of_one_pixel():
     torch.manual_seed(0)
     module = CocaLayer(16, (1, 1), 1, 1, 1.0)
     nodes = torch.randn(2, 9, 1, 16, requires_grad=True)
-    geometry = Geometry(*(x.expand(2, 9, 1) for x in (torch.ones(1), torch.ones(1), torch.ones(1) / 6)), torch.rand(2, 9, 1, 2))
+    geometry = Geometry(
+        *(x.expand(2, 9, 1) for x in (torch.ones(1), torch.ones(1), torch.ones(1) / 6)), torch.rand(2, 9, 1, 2)
+    )
     found = module(nodes, geometry)
     assert (found.masks == 1).all()
     found.features.sum().backward()

@@ -25,7 +25,9 @@ def distances(features: np.ndarray, temperature: float, cells: int) -> np.ndarra
     out = np.zeros((n, n))
     for i in range(n):
         for j in range(n):
-            out[i, j] = temperature / math.sqrt(cells * d) * sum((features[i, c] - features[j, c]) ** 2 for c in range(d))
+            out[i, j] = (
+                temperature / math.sqrt(cells * d) * sum((features[i, c] - features[j, c]) ** 2 for c in range(d))
+            )
     return out
 
 

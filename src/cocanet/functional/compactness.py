@@ -28,9 +28,7 @@ def compactness(
     return disc / (2 * math.pi * (own + orbital)).clamp(min=torch.finfo(masks.dtype).tiny)
 
 
-def minimum_pair_sum(
-    density: Float[Tensor, "*batch n"], area: Float[Tensor, "*batch n"]
-) -> Float[Tensor, "*batch"]:
+def minimum_pair_sum(density: Float[Tensor, "*batch n"], area: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:
     """Σ_j Σ_v min(D_j, D_v)·A_j·A_v over all ordered pairs, the diagonal included."""
     density, area = sort_by_density(density, area)
     following = area.sum(-1, keepdim=True) - area.cumsum(-1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from cocanet.functional.windows import Window, partition
 
 PIXEL_INERTIA = 1 / 6
 """Moment of inertia of a unit square about its centre."""
@@ -27,6 +30,10 @@ class Geometry(NamedTuple):
     def mass(self) -> Float[Tensor, "*nodes"]:
         return self.area * self.density
 
+    def each(self, change: Callable[[Tensor], Tensor]) -> Geometry:
+        """The same change to every field, such as a new arrangement of the nodes."""
+        return Geometry(*map(change, self))
+
 
 def pixel_geometry(height: int, width: int, device: torch.device | None = None) -> Geometry:
     """Geometry of an image's pixels: unit squares of density 1."""
@@ -37,6 +44,13 @@ def pixel_geometry(height: int, width: int, device: torch.device | None = None) 
     )
     ones = torch.ones_like(rows)
     return Geometry(ones, ones, ones * PIXEL_INERTIA, torch.stack((rows, columns), -1))
+
+
+def partition_geometry(grid: Geometry, window: Window) -> Geometry:
+    """Geometry of the nodes of each window of a grid."""
+    fields = torch.cat((torch.stack((grid.area, grid.density, grid.inertia), -1), grid.position), -1)
+    area, density, inertia, row, column = partition(fields, window).unbind(-1)
+    return Geometry(area, density, inertia, torch.stack((row, column), -1))
 
 
 def pool_geometry(masks: Float[Tensor, "*#batch k n"], nodes: Geometry) -> Geometry:

@@ -37,12 +37,6 @@ def _merge_level(
     height, width = window
     rows, columns = grid_after(grid, window)
     c, h, v = below.shape[2:]
-    parts = rearrange(
-        below, "b (gr i gc j) c h v -> b gr gc i j c (h v)", gr=rows, i=height, gc=columns, j=width
-    )
-    assigned = rearrange(
-        level, "b (gr gc) k (i j c) -> b gr gc i j k c", gr=rows, i=height, j=width, c=c
-    )
-    return rearrange(
-        torch.matmul(assigned, parts), "b gr gc i j k (h v) -> b (gr gc) k (i h) (j v)", h=h, v=v
-    )
+    parts = rearrange(below, "b (gr i gc j) c h v -> b gr gc i j c (h v)", gr=rows, i=height, gc=columns, j=width)
+    assigned = rearrange(level, "b (gr gc) k (i j c) -> b gr gc i j k c", gr=rows, i=height, j=width, c=c)
+    return rearrange(torch.matmul(assigned, parts), "b gr gc i j k (h v) -> b (gr gc) k (i h) (j v)", h=h, v=v)

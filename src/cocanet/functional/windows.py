@@ -24,9 +24,7 @@ def grid_after(grid: tuple[int, int], window: Window) -> tuple[int, int]:
 def partition(grid: Float[Tensor, "b rows columns c d"], window: Window) -> Float[Tensor, "b w n d"]:
     """Nodes of each window, row by row; the nodes of one cell stay together."""
     grid_after((grid.shape[1], grid.shape[2]), window)
-    return rearrange(
-        grid, "b (gr h) (gc w) c d -> b (gr gc) (h w c) d", h=window[0], w=window[1]
-    )
+    return rearrange(grid, "b (gr h) (gc w) c d -> b (gr gc) (h w c) d", h=window[0], w=window[1])
 
 
 def unpartition(

@@ -35,9 +35,7 @@ class GlobalReach(nn.Module):
 
     def forward(self, keys: Float[Tensor, "b w n d"], values: Float[Tensor, "b w n d"]) -> Context:
         windows = keys.shape[1]
-        keys, values = (
-            rearrange(x, "b w n d -> b 1 (w n) d").expand(-1, windows, -1, -1) for x in (keys, values)
-        )
+        keys, values = (rearrange(x, "b w n d -> b 1 (w n) d").expand(-1, windows, -1, -1) for x in (keys, values))
         return Context(keys, values, None)
 
 
@@ -110,12 +108,12 @@ class RefineBlock(nn.Module):
 def attend(queries: Float[Tensor, "b w n d"], context: Context, heads: int) -> Float[Tensor, "b w n d"]:
     """Multi-head attention of the queries of each window to their context."""
     batch, windows = queries.shape[:2]
-    split = [
+    query, key, value = (
         rearrange(x.to(queries.dtype), "b w n (h d) -> (b w) h n d", h=heads)
         for x in (queries, context.keys, context.values)
-    ]
+    )
     visible = context.visible
     if visible is not None:
         visible = visible.expand(batch, *visible.shape).flatten(0, 1).unsqueeze(1)
-    mixed = F.scaled_dot_product_attention(*split, attn_mask=visible)
+    mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=visible)
     return rearrange(mixed, "(b w) h n d -> b w n (h d)", b=batch, w=windows)

@@ -110,9 +110,7 @@ class CocaLayer(nn.Module):
             in_use=clusters_in_use(anchors.wanted),
         )
 
-    def _affinities(
-        self, queries: Float[Tensor, "b w n d"], index: Int[Tensor, "b w a"]
-    ) -> Float[Tensor, "b w a n"]:
+    def _affinities(self, queries: Float[Tensor, "b w n d"], index: Int[Tensor, "b w a"]) -> Float[Tensor, "b w a n"]:
         """Rows of the affinity matrix."""
         rows = queries.gather(-2, index.unsqueeze(-1).expand(-1, -1, -1, queries.shape[-1]))
         return affinity(self.scale * squared_distances(rows, queries))
@@ -126,7 +124,7 @@ class CocaLayer(nn.Module):
         return torch.cat([self._score(queries, geometry, part) for part in self.candidates.split(step)], -1)
 
     def _score(
-        self, queries: Float[Tensor, "b w n d"], geometry: Geometry, candidates: Int[Tensor, "u"]
+        self, queries: Float[Tensor, "b w n d"], geometry: Geometry, candidates: Int[Tensor, u]
     ) -> Float[Tensor, "b w u"]:
         rows = affinity(self.scale * squared_distances(queries[..., candidates, :], queries))
         return compactness(rows, geometry, geometry.position[..., candidates, :])

@@ -21,9 +21,7 @@ def conv(inputs: int, outputs: int, kernel: int, padding: int = 0, bias: bool = 
 
 def transposed_conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.ConvTranspose2d:
     """Transposed convolution whose output is exactly `stride` times its input."""
-    layer = nn.ConvTranspose2d(
-        inputs, outputs, kernel, stride=stride, padding=kernel // 2, output_padding=stride - 1
-    )
+    layer = nn.ConvTranspose2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, output_padding=stride - 1)
     _initialise(layer)
     return layer
 

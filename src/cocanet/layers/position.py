@@ -13,9 +13,7 @@ from cocanet.layers.linear import linear
 
 def edge_distances(height: int, width: int) -> Float[Tensor, "height width 4"]:
     """Distance of each pixel to the top, bottom, left and right edge, each from 0 to 1."""
-    rows, columns = torch.meshgrid(
-        torch.linspace(0, 1, height), torch.linspace(0, 1, width), indexing="ij"
-    )
+    rows, columns = torch.meshgrid(torch.linspace(0, 1, height), torch.linspace(0, 1, width), indexing="ij")
     return torch.stack((rows, 1 - rows, columns, 1 - columns), -1)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from cocanet.config import CocaNetConfig, LevelConfig
-from cocanet.functional.geometry import Geometry, pixel_geometry
+from cocanet.functional.geometry import Geometry, partition_geometry, pixel_geometry
 from cocanet.functional.pooling import Pooled, pool, pool_again
 from cocanet.functional.windows import grid_after, partition
 from cocanet.layers.attention import GlobalReach, NeighbourhoodReach, Reach, RefineBlock, WindowReach
@@ -60,7 +59,10 @@ class HierarchyLevel(nn.Module):
     def forward(self, nodes: Nodes, clusters: int | None = None, stop_below: float = 0.0) -> tuple[Nodes, Clusters]:
         below = partition(nodes.features, self.window)
         found: Clusters = self.coca(
-            self.refine(below), self._windows(nodes.geometry), clusters=clusters, stop_below=stop_below
+            self.refine(below),
+            partition_geometry(nodes.geometry, self.window),
+            clusters=clusters,
+            stop_below=stop_below,
         )
         with full_precision(below):
             passed_on = pool(found.masks, below.float())
@@ -70,19 +72,14 @@ class HierarchyLevel(nn.Module):
         rows, columns = grid_after(self.grid, self.window)
 
         def on_grid(x: Tensor) -> Tensor:
-            return x.unflatten(1, (rows, columns))
+            return x.view(len(x), rows, columns, *x.shape[2:])
 
         above = Nodes(
             features=on_grid(found.features),
-            geometry=Geometry(*map(on_grid, found.geometry)),
+            geometry=found.geometry.each(on_grid),
             skipped=Pooled(*map(on_grid, passed_on)),
         )
         return above, found
-
-    def _windows(self, geometry: Geometry) -> Geometry:
-        scalars = torch.stack(geometry[:3], -1)
-        parts = partition(torch.cat((scalars, geometry.position), -1), self.window)
-        return Geometry(*parts[..., :3].unbind(-1), parts[..., 3:])
 
     def _skipped(self, skipped: Pooled) -> Pooled:
         return Pooled(
@@ -107,21 +104,17 @@ class Hierarchy(nn.Module):
 
     def forward(self, pixels: Float[Tensor, "b h w d"]) -> tuple[Float[Tensor, "b k d"], tuple[Level, ...]]:
         """Slots, and every level's clusters."""
-        nodes = Nodes(pixels.unsqueeze(3), self._pixel_geometry(pixels.device), None)
+        geometry = pixel_geometry(*self.image_size, device=pixels.device).each(lambda x: x[None, :, :, None])
+        nodes = Nodes(pixels.unsqueeze(3), geometry, None)
         levels: list[Level] = []
         for number, level in enumerate(self.levels, 1):
+            assert isinstance(level, HierarchyLevel)
             more = self.dynamic if number == len(self.levels) and not self.training else None
             limits = (more.most, more.stop_below) if more else ()
             nodes, clusters = level(nodes, *limits)
             levels.append(Level(level.window, level.grid, clusters))
         slots = self.norm(rearrange(nodes.features, "b 1 1 k d -> b k d"))
         return slots + self.mlp(slots), tuple(levels)
-
-    def _pixel_geometry(self, device: torch.device) -> Geometry:
-        pixels = pixel_geometry(*self.image_size, device=device)
-        return Geometry(
-            *(x[None, :, :, None] for x in pixels[:3]), pixels.position[None, :, :, None]
-        )
 
 
 def _reach(config: LevelConfig, grid: tuple[int, int], per_cell: int) -> Reach:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def contingency(
-    truth: Int[Tensor, "b *pixels"], predicted: Int[Tensor, "b *pixels"], segments: int, slots: int
+    truth: Int[Tensor, b * pixels], predicted: Int[Tensor, b * pixels], segments: int, slots: int
 ) -> Int[Tensor, "b segments slots"]:
     """Pixels of each image with true label i and predicted label j, without a loop over images or labels."""
     _check_labels("true", truth, segments)
@@ -26,6 +26,4 @@ def hard_labels(masks: Float[Tensor, "b k h w"]) -> Int[Tensor, "b h w"]:
 
 def _check_labels(name: str, labels: Tensor, count: int) -> None:
     if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < count:
-        raise ValueError(
-            f"{name} labels must lie in 0 … {count - 1}; got {int(labels.min())} … {int(labels.max())}"
-        )
+        raise ValueError(f"{name} labels must lie in 0 … {count - 1}; got {int(labels.min())} … {int(labels.max())}")

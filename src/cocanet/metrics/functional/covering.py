@@ -9,7 +9,7 @@ from torch import Tensor
 
 def segmentation_covering(
     table: Int[Tensor, "b segments slots"], ignored: int = 0, *, by_area: bool = False
-) -> Float64[Tensor, "b"]:
+) -> Float64[Tensor, b]:
     """Mean over the true segments of the best IoU that any predicted segment has with them.
 
     Segments with one of the first `ignored` labels are not counted, but predicted segments keep their pixels there,

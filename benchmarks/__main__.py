@@ -1,0 +1,102 @@
+"""`python -m benchmarks`: step time and memory of the presets, against a direct transcription and the arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import measure_apart
+from benchmarks.scaling import config_for, encoder_seconds_per_pixel
+
+SPEED = (("tetrominoes", 16), ("multi-dsprites", 8), ("objects-room", 8), ("shapestacks", 8), ("clevr6", 2))
+NO_TRANSCRIPTION = (("clevrtex", 2),)
+"""The transcription has no neighbourhood attention."""
+MEMORY = (
+    ("tetrominoes", 64),
+    ("multi-dsprites", 64),
+    ("objects-room", 64),
+    ("shapestacks", 64),
+    ("clevr6", 32),
+    ("clevrtex", 16),
+)
+SIDES = (32, 64, 128, 256)
+
+
+@dataclass(frozen=True)
+class Benchmarks:
+    """Measure a training step of each preset on this machine's CPU."""
+
+    part: Literal["speed", "memory", "scaling", "all"] = "all"
+    threads: int = 2
+    repeats: int = 5
+
+
+def main() -> None:
+    chosen = tyro.cli(Benchmarks, prog="python -m benchmarks")
+    console = Console(width=110)
+    parts = {"speed": speed, "memory": memory, "scaling": scaling}
+    for name, part in parts.items():
+        if chosen.part in (name, "all"):
+            console.print(part(chosen))
+
+
+def speed(chosen: Benchmarks) -> Table:
+    """Step time of ours, of the direct transcription, and of the bare arithmetic."""
+    table = Table(title=f"Training step on a CPU, {chosen.threads} threads, fastest of {chosen.repeats}")
+    for column in (
+        "preset",
+        "batch",
+        "ours, s",
+        "direct, s",
+        "direct/ours",
+        "limit, s",
+        "ours/limit",
+        "GFLOP",
+        "GFLOP/s of a GEMM",
+    ):
+        table.add_column(column, justify="left" if column == "preset" else "right")
+    for preset, batch in SPEED + NO_TRANSCRIPTION:
+        ours = measure_apart(preset, batch, "ours", chosen.repeats, chosen.threads)
+        if (preset, batch) in SPEED:
+            direct = measure_apart(preset, batch, "direct", max(1, chosen.repeats // 3), chosen.threads)
+            slower, ratio = f"{direct.seconds:.2f}", f"{direct.seconds / ours.seconds:.1f}×"
+        else:
+            slower = ratio = "–"
+        table.add_row(
+            preset, str(batch), f"{ours.seconds:.3f}", slower, ratio, f"{ours.limit:.3f}",
+            f"{ours.seconds / ours.limit:.2f}×", f"{ours.gigaflop:.1f}", f"{ours.gemm_gigaflop_per_second:.0f}",
+        )  # fmt: skip
+    return table
+
+
+def memory(chosen: Benchmarks) -> Table:
+    """Peak memory of a whole process that takes training steps at a large batch."""
+    table = Table(title="Peak memory of a training process")
+    for column in ("preset", "batch", "peak, GB", "step, s"):
+        table.add_column(column, justify="left" if column == "preset" else "right")
+    for preset, batch in MEMORY:
+        step = measure_apart(preset, batch, "ours", 1, chosen.threads)
+        table.add_row(preset, str(batch), f"{step.peak_gigabytes:.1f}", f"{step.seconds:.1f}")
+    return table
+
+
+def scaling(chosen: Benchmarks) -> Table:
+    """Encoder time per pixel against the image's side."""
+    torch.set_num_threads(chosen.threads)
+    table = Table(title="Encoder, 4×4 windows, the same number of pixels at every side")
+    for column in ("side, px", "levels", "µs per pixel", "relative"):
+        table.add_column(column, justify="right")
+    times = {side: encoder_seconds_per_pixel(side, chosen.repeats) for side in SIDES}
+    for side, seconds in times.items():
+        levels = len(config_for(side).levels)
+        table.add_row(str(side), str(levels), f"{seconds * 1e6:.2f}", f"{seconds / times[SIDES[0]]:.2f}×")
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Time, memory and arithmetic of one training step, each in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks import direct
+from cocanet import presets
+from cocanet.models.build import build
+from cocanet.train.loss import reconstruction_loss
+
+Subject = Literal["ours", "direct"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one training step took."""
+
+    seconds: float
+    peak_gigabytes: float
+    gigaflop: float
+    gemm_gigaflop_per_second: float
+    """Of a large matrix product, measured just before and after the steps."""
+
+    @property
+    def limit(self) -> float:
+        """Seconds that the step's convolutions and matrix products would take at that rate."""
+        return self.gigaflop / self.gemm_gigaflop_per_second
+
+
+def measure_apart(preset: str, batch: int, subject: Subject, repeats: int, threads: int) -> Step:
+    """Measure in a process of its own, so that peak memory is that of this step alone."""
+    arguments = [preset, str(batch), subject, str(repeats), str(threads)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.measure", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
+    if done.returncode:
+        raise RuntimeError(f"measuring {' '.join(arguments)} failed: {done.stderr.strip().splitlines()[-1]}")
+    return Step(**json.loads(done.stdout))
+
+
+def measure(preset: str, batch: int, subject: Subject, repeats: int, threads: int) -> Step:
+    torch.set_num_threads(threads)
+    step = training_step(preset, batch, subject)
+    before = gemm_rate()
+    seconds = fastest(step, repeats)
+    rate = max(before, gemm_rate())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    with FlopCounterMode(display=False) as counter:
+        training_step(preset, batch, "ours")()
+    return Step(seconds, peak, counter.get_total_flops() / 1e9, rate)
+
+
+def training_step(preset: str, batch: int, subject: Subject) -> Callable[[], None]:
+    """Forward, loss, backward and Adam on random images."""
+    model = build(presets.PRESETS[preset](), seed=0)
+    images = torch.rand(batch, 3, *model.config.image_size, generator=torch.Generator().manual_seed(0))
+    optimiser = torch.optim.Adam(model.parameters(), 3e-4)
+
+    def step() -> None:
+        if subject == "ours":
+            loss = reconstruction_loss(model(images), images)
+        else:
+            loss = 4 * (direct.forward(model, images).mixture - images).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    return step
+
+
+def fastest(call: Callable[[], object], repeats: int) -> float:
+    """Seconds of the fastest of several calls, after one to warm up: other work on the machine only adds."""
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def gemm_rate(side: int = 1536) -> float:
+    """Billions of floating-point operations a second in a matrix product."""
+    a = torch.rand(side, side)
+    return 2 * side**3 / fastest(lambda: a @ a, 8) / 1e9
+
+
+if __name__ == "__main__":
+    name, batch, subject, repeats, threads = sys.argv[1:]
+    result = measure(name, int(batch), "ours" if subject == "ours" else "direct", int(repeats), int(threads))
+    print(json.dumps(asdict(result)))

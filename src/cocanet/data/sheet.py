@@ -1,0 +1,90 @@
+"""A contact sheet: images beside their masks, in colours that tell neighbours apart."""
+
+from __future__ import annotations
+
+import colorsys
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image, ImageDraw, ImageFont
+
+from cocanet.data.store import Store
+
+_TILE = 128
+_SEAM, _GAP, _MARGIN, _HEADER = 3, 14, 20, 44
+_PAPER, _INK = (250, 250, 248), (40, 40, 44)
+_VIVID = [
+    *["e6553f", "3d8fe0", "f2b92e", "4bb76a", "a05fd0", "ee86b8", "35bcc4"],
+    *["f08a3c", "8fa83a", "6b6fd6", "b5764d", "9fd4f0", "c9408a", "d7dd6a"],
+]
+
+
+def mask_colours(background: int) -> UInt8[np.ndarray, "256 3"]:
+    """Greys for background labels, dark to light, then vivid colours; far labels get hues of their own."""
+    palette = np.zeros((256, 3), dtype=np.uint8)
+    for label in range(256):
+        place = label - background
+        if place < 0:
+            palette[label] = 44 + 120 * label // max(1, background - 1) if background > 1 else 44
+        elif place < len(_VIVID):
+            palette[label] = tuple(bytes.fromhex(_VIVID[place]))
+        else:
+            palette[label] = [round(255 * c) for c in colorsys.hsv_to_rgb(place * 0.618 % 1, 0.55, 0.9)]
+    return palette
+
+
+def draw_sheet(store: Store, *, count: int = 30, first: int = 0) -> Image.Image:
+    """The first images of a store from `first` on, each with its mask to its right."""
+    if count < 1 or not 0 <= first < len(store):
+        raise ValueError(f"cannot show {count} images from {first} on: {store.path} holds {len(store)}")
+    indices = np.arange(first, min(first + count, len(store)))
+    images, labels = store.gather(indices)
+    tiles = [images]
+    if store.has_labels:
+        tiles.append(mask_colours(store.background_labels)[labels])
+    scale = max(1, round(_TILE / store.meta.height))
+    height, side = store.meta.height * scale, store.meta.width * scale
+    width = len(tiles) * (side + _SEAM) - _SEAM
+    columns = min(_columns(len(indices), width / height), len(indices))
+    rows = -(-len(indices) // columns)
+    canvas = Image.new(
+        "RGB",
+        (2 * _MARGIN + columns * (width + _GAP) - _GAP, _HEADER + _MARGIN + rows * (height + _GAP) - _GAP),
+        _PAPER,
+    )
+    for i, pair in enumerate(zip(*tiles, strict=True)):
+        row, column = divmod(i, columns)
+        for place, pixels in enumerate(pair):
+            tile = Image.fromarray(pixels).resize((side, height), Image.Resampling.NEAREST)
+            left = _MARGIN + column * (width + _GAP) + place * (side + _SEAM)
+            canvas.paste(tile, (left, _HEADER + row * (height + _GAP)))
+    _write_title(canvas, store)
+    return canvas
+
+
+def _columns(count: int, aspect: float) -> int:
+    """So many that the sheet comes out about 3:2."""
+    return max(1, round(float(np.sqrt(1.5 * count / aspect))))
+
+
+def _write_title(canvas: Image.Image, store: Store) -> None:
+    name = describe(store)
+    text = f"{name}    {len(store):,} images of {store.meta.width} by {store.meta.height} px"
+    font = ImageFont.load_default(16)
+    draw = ImageDraw.Draw(canvas)
+    while draw.textlength(text, font=font) > canvas.width - 2 * _MARGIN and len(text) > 8:
+        text = text[:-2].rstrip("…") + "…"
+    draw.text((_MARGIN, _HEADER // 2), text, fill=_INK, font=font, anchor="lm")
+
+
+def describe(store: Store) -> str:
+    """The recipe in a few words: its name, then its options, without lists."""
+    recipe = dict(store.recipe)
+    name = recipe.pop("name", None)
+    recipe.pop("version", None)
+    options = [
+        f"{key.replace('_', ' ')} {value}"
+        for key, value in recipe.items()
+        if isinstance(value, str | int | float) and value != ""
+    ]
+    return ", ".join([name, *options] if name else options)

@@ -1,0 +1,16 @@
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = "from cocanet.runtime import keep_freed_memory as keep; print(keep(), keep())"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the setting is glibc's")
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [({}, "True True"), ({"COCANET_KEEP_MEMORY": "0"}, "False False"), ({"MALLOC_ARENA_MAX": "2"}, "False False")],
+)
+def test_is_set_once_unless_the_user_says_otherwise(environment, expected):
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == expected
