@@ -33,7 +33,7 @@ class Benchmarks:
 
     part: Literal["speed", "memory", "scaling", "all"] = "all"
     threads: int = 2
-    repeats: int = 5
+    repeats: int = 10
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -17,8 +18,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import direct
 from cocanet import presets
+from cocanet.config import TrainConfig
 from cocanet.models.build import build
 from cocanet.train.loss import reconstruction_loss
+from cocanet.train.optimiser import make_optimiser
 
 Subject = Literal["ours", "direct"]
 
@@ -40,10 +43,15 @@ class Step:
 
 
 def measure_apart(preset: str, batch: int, subject: Subject, repeats: int, threads: int) -> Step:
-    """Measure in a process of its own, so that peak memory is that of this step alone."""
+    """Measure in a process of its own, so that peak memory is that of this step alone.
+
+    The transcription runs as a plain script would: without our allocator settings too.
+    """
     arguments = [preset, str(batch), subject, str(repeats), str(threads)]
+    settings = {"COCANET_KEEP_MEMORY": "0"} if subject == "direct" else {}
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.measure", *arguments],
+        env=os.environ | settings,
         capture_output=True,
         text=True,
         check=False,
@@ -70,7 +78,7 @@ def training_step(preset: str, batch: int, subject: Subject) -> Callable[[], Non
     """Forward, loss, backward and Adam on random images."""
     model = build(presets.PRESETS[preset](), seed=0)
     images = torch.rand(batch, 3, *model.config.image_size, generator=torch.Generator().manual_seed(0))
-    optimiser = torch.optim.Adam(model.parameters(), 3e-4)
+    optimiser = make_optimiser(model, TrainConfig())
 
     def step() -> None:
         if subject == "ours":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from cocanet.functional.windows import Window
@@ -19,28 +20,41 @@ def distance_scale(temperature: float, window: Window, dim: int) -> float:
     return temperature / math.sqrt(window[0] * window[1] * dim)
 
 
-def squared_distances(
-    queries: Float[Tensor, "*batch m d"], nodes: Float[Tensor, "*batch n d"]
-) -> Float[Tensor, "*batch m n"]:
-    """‖Y_i − Y_j‖² by one matrix product."""
-    lengths = queries.square().sum(-1).unsqueeze(-1) + nodes.square().sum(-1).unsqueeze(-2)
-    return torch.sub(lengths, queries @ nodes.mT, alpha=2).clamp(min=0)
+class Points(NamedTuple):
+    """Features with their squared lengths, which every distance needs."""
+
+    features: Float[Tensor, "*batch n d"]
+    lengths: Float[Tensor, "*batch n"]
+
+    @classmethod
+    def of(cls, features: Float[Tensor, "*batch n d"]) -> Points:
+        return cls(features, features.square().sum(-1))
+
+    def take(self, index: Int[Tensor, "*batch m"]) -> Points:
+        """The points at `index`, each batch element's own."""
+        rows = index.unsqueeze(-1).expand(*index.shape, self.features.shape[-1])
+        return Points(self.features.gather(-2, rows), self.lengths.gather(-1, index))
+
+
+def distances(rows: Points, nodes: Points, scale: float) -> Float[Tensor, "*batch m n"]:
+    """scale·‖Y_i − Y_j‖² (Eq. 1), by one matrix product."""
+    lengths = rows.lengths.unsqueeze(-1) + nodes.lengths.unsqueeze(-2)
+    return torch.sub(lengths, rows.features @ nodes.features.mT, alpha=2).clamp_(min=0).mul_(scale)
 
 
 def affinity(distances: Float[Tensor, "*batch m n"]) -> Float[Tensor, "*batch m n"]:
     """Soft-argmin of each row of distances, stretched to [0, 1] by its own minimum and maximum.
 
     The softmax's normaliser cancels in the stretch, and the nearest node is at distance 0, so
-    Λ = (e^(−E) − e^(−max E)) / (1 − e^(−max E)), written here so that nothing overflows or cancels.
+    Λ = (e^(−E) − e^(−max E)) / (1 − e^(−max E)) = 1 + (e^(−E) − 1) / (1 − e^(−max E)).
     Where all distances are rounding errors there is nothing to tell the nodes apart, and all are fully akin.
     """
     farthest = distances.amax(-1, keepdim=True)
-    flat = farthest <= 64 * torch.finfo(distances.dtype).eps
-    farthest = farthest.masked_fill(flat, 1.0)
-    stretched = torch.exp(-distances) * torch.expm1(distances - farthest) / torch.expm1(-farthest)
-    return clamp_straight_through(torch.where(flat, torch.ones_like(stretched), stretched))
+    farthest = farthest.masked_fill(farthest <= 64 * torch.finfo(distances.dtype).eps, 1.0)
+    return clamp_straight_through(1 - torch.expm1(-distances) / torch.expm1(-farthest))
 
 
 def clamp_straight_through(masks: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Clamp to [FLOOR, 1 - FLOOR]; the gradient passes as if nothing had been clamped."""
-    return masks + (masks.detach().clamp(FLOOR, 1 - FLOOR) - masks.detach())
+    clamped = masks.detach().clamp(FLOOR, 1 - FLOOR)
+    return masks + (clamped - masks.detach()) if masks.requires_grad else clamped

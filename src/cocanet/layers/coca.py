@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from cocanet.functional.affinity import affinity, distance_scale, squared_distances
+from cocanet.functional.affinity import Points, affinity, distance_scale, distances
 from cocanet.functional.clustering import (
     break_stick,
     choose_anchors,
@@ -88,16 +88,17 @@ class CocaLayer(nn.Module):
         x = self.norm(nodes)
         queries, values, mixed = self.norm(self.query(x)).float(), self.value(x).float(), self.mlp(x).float()
         with full_precision(nodes):
+            points = Points.of(queries)
             with torch.no_grad():
-                scores = self._scores(queries, geometry)
+                scores = self._scores(points, geometry)
                 anchors = choose_anchors(
                     scores,
                     self.candidates,
-                    lambda index: self._affinities(queries, index),
+                    lambda index: self._affinities(points, index),
                     (clusters or self.clusters) - 1,
                     stop_below,
                 )
-            affinities = self._affinities(queries, anchors.nodes)
+            affinities = self._affinities(points, anchors.nodes)
             masks = break_stick(affinities, anchors.wanted)
             features = pool(masks, nodes.float() + mixed).mean() + self.out(pool(masks, values).mean())
         return Clusters(
@@ -110,21 +111,32 @@ class CocaLayer(nn.Module):
             in_use=clusters_in_use(anchors.wanted),
         )
 
-    def _affinities(self, queries: Float[Tensor, "b w n d"], index: Int[Tensor, "b w a"]) -> Float[Tensor, "b w a n"]:
+    def _affinities(self, points: Points, index: Int[Tensor, "b w a"]) -> Float[Tensor, "b w a n"]:
         """Rows of the affinity matrix."""
-        rows = queries.gather(-2, index.unsqueeze(-1).expand(-1, -1, -1, queries.shape[-1]))
-        return affinity(self.scale * squared_distances(rows, queries))
+        return affinity(distances(points.take(index), points, self.scale))
 
-    def _scores(self, queries: Float[Tensor, "b w n d"], geometry: Geometry) -> Float[Tensor, "b w u"]:
+    def _scores(self, points: Points, geometry: Geometry) -> Float[Tensor, "b w u"]:
         """Compactness of every candidate's affinity mask, or one uniform draw each (the RAS ablation)."""
-        batch, windows, nodes, _ = queries.shape
+        batch, windows, nodes = points.lengths.shape
         if self.anchor_rule == "random":
-            return torch.rand(batch, windows, len(self.candidates), device=queries.device)
-        step = max(1, CHUNK.get(queries.device.type, 2**26) // (batch * windows * nodes))
-        return torch.cat([self._score(queries, geometry, part) for part in self.candidates.split(step)], -1)
+            return torch.rand(batch, windows, len(self.candidates), device=points.lengths.device)
+        piece = max(1, CHUNK.get(points.lengths.device.type, 2**26) // (batch * windows * nodes))
+        if piece >= nodes == len(self.candidates):
+            return self._score(points, points, geometry, geometry.position)
+        return torch.cat(
+            [
+                self._score(
+                    Points(points.features[..., part, :], points.lengths[..., part]),
+                    points,
+                    geometry,
+                    geometry.position[..., part, :],
+                )
+                for part in self.candidates.split(piece)
+            ],
+            -1,
+        )
 
     def _score(
-        self, queries: Float[Tensor, "b w n d"], geometry: Geometry, candidates: Int[Tensor, u]
+        self, rows: Points, points: Points, geometry: Geometry, centres: Float[Tensor, "_b _w u 2"]
     ) -> Float[Tensor, "b w u"]:
-        rows = affinity(self.scale * squared_distances(queries[..., candidates, :], queries))
-        return compactness(rows, geometry, geometry.position[..., candidates, :])
+        return compactness(affinity(distances(rows, points, self.scale)), geometry, centres)

@@ -21,4 +21,4 @@ def learning_rate_factor(config: TrainConfig, step: int) -> float:
 
 def make_optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Adam:
     """Adam with the paper's weight decay."""
-    return torch.optim.Adam(model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
+    return torch.optim.Adam(model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True)
