@@ -49,7 +49,7 @@ def run_demo(out: Path, seconds: float = 60.0, seed: int = 0) -> dict[str, float
     scores = evaluate(model, test, preset.data.background_labels)
     console.print(_table(scores))
     picture = out / "tetrominoes.png"
-    _draw(model, test[0], preset.data.background_labels, picture)
+    draw(model, test[0], preset.data.background_labels, picture)
     console.print(f"Wrote {picture}: image, reconstruction, truth, and what decoder and encoder found.")
     return scores
 
@@ -92,7 +92,8 @@ def _table(scores: dict[str, float]) -> Table:
     return table
 
 
-def _draw(model: CocaNet, batch: Batch, background_labels: int, path: Path) -> None:
+def draw(model: CocaNet, batch: Batch, background_labels: int, path: Path) -> None:
+    """Write a picture of what the model finds in the first scenes of a batch."""
     images, labels = batch.images[:6], batch.labels[:6]
     with torch.inference_mode():
         output = model.eval()(images)

@@ -9,45 +9,31 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 
 from cocanet.data.loader import Batch
-from cocanet.metrics.functional.ari import adjusted_rand_index
-from cocanet.metrics.functional.contingency import contingency, hard_labels
-from cocanet.metrics.functional.covering import segmentation_covering
+from cocanet.metrics.scores import SCORES, SegmentationScores, score_images
 from cocanet.models.output import Output
 
-SCORES = (
-    "decoder_ari_fg",
-    "decoder_msc_fg",
-    "decoder_ari",
-    "decoder_msc",
-    "encoder_ari_fg",
-    "encoder_msc_fg",
-    "encoder_ari",
-    "encoder_msc",
-    "mse",
-)
+__all__ = ["SCORES", "evaluate", "image_scores"]
 
 
-def image_scores(output: Output, batch: Batch, background_labels: int) -> dict[str, Float64[Tensor, b]]:
+def image_scores(output: Output, batch: Batch, background_labels: int) -> dict[str, Float64[Tensor, " b"]]:
     """The nine scores of each image; NaN where an image has no foreground to score."""
-    scores = {}
-    for side, masks in (("decoder", output.decoder_masks), ("encoder", output.encoder_masks)):
-        table = contingency(batch.labels, hard_labels(masks), int(batch.labels.max()) + 1, masks.shape[1])
-        for suffix, ignored in (("_fg", background_labels), ("", 0)):
-            scores[f"{side}_ari{suffix}"] = adjusted_rand_index(table, ignored)
-            scores[f"{side}_msc{suffix}"] = segmentation_covering(table, ignored)
-    scores["mse"] = (output.reconstruction - batch.images).double().square().mean((1, 2, 3))
+    scores = score_images(output, batch.labels, batch.images, background_labels)
     return {name: scores[name] for name in SCORES}
 
 
 @torch.inference_mode()
 def evaluate(model: nn.Module, batches: Iterable[Batch], background_labels: int) -> dict[str, float]:
-    """Mean of each score over the images that have it."""
+    """Mean of each score over the images that have it; among several processes, over those of this one."""
+    # One process may evaluate while the others train on, so it waits for none.
+    scores = SegmentationScores(background_labels, sync_on_compute=False)
     training = model.training
     model.eval()
     try:
-        parts = [image_scores(model(batch.images), batch, background_labels) for batch in batches]
+        for batch in batches:
+            scores.update(model(batch.images), batch.labels, batch.images)
     finally:
         model.train(training)
-    if not parts:
+    if not scores.update_called:
         raise ValueError("there are no images to evaluate on")
-    return {name: float(torch.cat([part[name] for part in parts]).nanmean()) for name in SCORES}
+    means = scores.compute()
+    return {name: float(means[name]) for name in SCORES}

@@ -95,10 +95,16 @@ def test_scenes_follow_the_published_ranges() -> None:
             shown = sample.image[sample.labels == k + 1]
             assert (shown == sample.factors["colour"][k]).all()
             assert np.ptp(sample.factors["colour"][k]) >= 0.14 * 255  # coloured, so never lost in the grey
-    visibility = np.concatenate([sample.factors["visibility"] for sample in made])
-    assert visibility.min() > 0
-    assert visibility.max() == 1
-    assert 0.1 < (visibility < 1).mean() < 0.6  # occlusion happens
+        assert (sample.factors["visibility"] == pixels[1:]).all()
+
+
+def test_sprites_cover_one_another():
+    covered = []
+    for sample in MultiDSprites(100, seed=0).many(np.arange(100)):
+        squares = sample.factors["shape"] == "square"
+        whole = (20 * sample.factors["size"][squares]) ** 2
+        covered.extend(sample.factors["visibility"][squares] < 0.9 * whole)
+    assert 0.1 < np.mean(covered) < 0.6
 
 
 @settings(max_examples=15)

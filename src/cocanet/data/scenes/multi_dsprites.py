@@ -209,14 +209,13 @@ class MultiDSprites:
         ends = np.cumsum(scenes.number)
         sprites = place(scenes.layout, scenes.number)
         painted = scenes.painted
-        visibility = painted.visible / np.maximum(painted.area, 1)
         factors = {
             "position": sprites.centre.astype(np.float32),
             "shape": SHAPES[sprites.shape],
             "size": sprites.scale.astype(np.float32),
             "orientation": sprites.orientation.astype(np.float32),
             "colour": scenes.palette[sprites.scene, sprites.order + 1],
-            "visibility": visibility[sprites.scene, sprites.order].astype(np.float32),
+            "visibility": painted.visible[sprites.scene, sprites.order].astype(np.int32),
         }
         return [
             Sample(images[i], painted.labels[i], {k: v[end - number : end] for k, v in factors.items()})

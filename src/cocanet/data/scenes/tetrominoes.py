@@ -156,7 +156,6 @@ class Tetrominoes:
         images, labels = self._crop(*render(pieces))
         position = (pieces.position - self._margin).astype(np.int32)
         counts = (labels.reshape(len(labels), -1, 1) == np.arange(1, PIECES + 1)).sum(axis=1)
-        visibility = (counts / (4 * CELL**2)).astype(np.float32)
         return [
             Sample(
                 images[i],
@@ -165,7 +164,7 @@ class Tetrominoes:
                     "position": position[i],
                     "shape": pieces.shape[i].astype(np.int32),
                     "colour": 255 * pieces.colour[i],
-                    "visibility": visibility[i],
+                    "visibility": counts[i].astype(np.int32),
                 },
             )
             for i in range(len(indices))

@@ -7,7 +7,7 @@ from jaxtyping import Float64, Int
 from torch import Tensor
 
 
-def adjusted_rand_index(table: Int[Tensor, "b segments slots"], ignored: int = 0) -> Float64[Tensor, b]:
+def adjusted_rand_index(table: Int[Tensor, "b segments slots"], ignored: int = 0) -> Float64[Tensor, " b"]:
     """Agreement of two partitions of the pixels, 1 where they are the same, about 0 where they are unrelated.
 
     Pixels of the first `ignored` true labels are left out. NaN for an image where that leaves none.

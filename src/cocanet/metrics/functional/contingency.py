@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Int64
 from torch import Tensor
 
 
 def contingency(
-    truth: Int[Tensor, b * pixels], predicted: Int[Tensor, b * pixels], segments: int, slots: int
-) -> Int[Tensor, "b segments slots"]:
-    """Pixels of each image with true label i and predicted label j, without a loop over images or labels."""
-    _check_labels("true", truth, segments)
+    truth: Int[Tensor, " b *pixels"], predicted: Int[Tensor, " b *pixels"], segments: int | None, slots: int
+) -> Int64[Tensor, "b segments slots"]:
+    """Pixels of each image with true label i and predicted label j, without a loop over images or labels.
+
+    Without a number of `segments` there are as many as the batch's largest true label asks for.
+    """
+    segments = _check_labels("true", truth, segments)
     _check_labels("predicted", predicted, slots)
-    batch = len(truth)
-    image = torch.arange(batch, device=truth.device).unsqueeze(-1)
-    cell = (image * segments + truth.flatten(1)) * slots + predicted.flatten(1)
-    return torch.bincount(cell.flatten(), minlength=batch * segments * slots).view(batch, segments, slots)
+    cells = segments * slots
+    first_cell = torch.arange(0, len(truth) * cells, cells, device=truth.device).unsqueeze(1)
+    cell = torch.add(predicted.flatten(1) + first_cell, truth.flatten(1), alpha=slots)
+    return torch.bincount(cell.flatten(), minlength=len(truth) * cells).view(len(truth), segments, slots)
 
 
-def hard_labels(masks: Float[Tensor, "b k h w"]) -> Int[Tensor, "b h w"]:
+def mask_contingency(labels: Int[Tensor, "b h w"], masks: Float[Tensor, "b k h w"]) -> Int64[Tensor, "b segments k"]:
+    """Contingency table of true labels and of masks made hard."""
+    return contingency(labels, hard_labels(masks), None, masks.shape[1])
+
+
+def hard_labels(masks: Float[Tensor, "b k h w"]) -> Int64[Tensor, "b h w"]:
     """The slot with the largest mask at each pixel; the first of several equal ones."""
-    return masks.argmax(1)
+    # max, because argmax takes five times as long over a dimension that is not the last.
+    return masks.max(1).indices
 
 
-def _check_labels(name: str, labels: Tensor, count: int) -> None:
-    if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < count:
-        raise ValueError(f"{name} labels must lie in 0 … {count - 1}; got {int(labels.min())} … {int(labels.max())}")
+def _check_labels(name: str, labels: Tensor, count: int | None) -> int:
+    """The number of labels, checked."""
+    low, high = (int(label) for label in labels.aminmax()) if labels.numel() else (0, 0)
+    count = high + 1 if count is None else count
+    if labels.numel() and not 0 <= low <= high < count:
+        raise ValueError(f"{name} labels must lie in 0 … {count - 1}; got {low} … {high}")
+    return count

@@ -1,0 +1,11 @@
+"""How far a reconstruction is from its image."""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+
+def reconstruction_error(mixture: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> Float64[Tensor, " b"]:
+    """Mean squared error of each image, after colours are clamped to [0, 1]."""
+    return (mixture.clamp(0, 1) - images).double().square().mean((1, 2, 3))

@@ -1,0 +1,133 @@
+"""Metric classes for one kind of score each; the scores themselves are in `functional`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from cocanet.metrics.functional.ari import adjusted_rand_index
+from cocanet.metrics.functional.contingency import contingency, hard_labels, mask_contingency
+from cocanet.metrics.functional.covering import segmentation_covering
+from cocanet.metrics.functional.overlap import (
+    best_slot_overlap,
+    border_slot,
+    both_regions_overlap,
+    mean_best_overlap,
+    united_overlap,
+)
+from cocanet.metrics.functional.reconstruction import reconstruction_error
+from cocanet.metrics.functional.slots import slots_with_pixels
+from cocanet.metrics.means import ImageMeans
+
+EMPTY_ARI, EMPTY_COVERING = 1.0, 0.0
+"""What the paper's code gives an image without foreground."""
+
+OVERLAPS = (
+    "iou",
+    "dice",
+    "mbo",
+    "iou_both",
+    "dice_both",
+    "iou_united",
+    "dice_united",
+    "mbo_united",
+)
+
+
+class AdjustedRandIndex(ImageMeans):
+    """Mean ARI of masks, without the pixels of the first `ignored` labels."""
+
+    higher_is_better = True
+
+    def __init__(self, ignored: int = 0, *, compat: bool = False, **options: Any) -> None:
+        super().__init__(1, [EMPTY_ARI] if compat else None, **options)
+        self.ignored = ignored
+
+    def update(self, masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]) -> None:
+        scores = adjusted_rand_index(mask_contingency(labels, masks), self.ignored).unsqueeze(1)
+        self.add(scores, scores.isnan())
+
+    def compute(self) -> Float64[Tensor, ""]:
+        return self.means()[0]
+
+
+class SegmentationCovering(ImageMeans):
+    """Mean segmentation covering of masks, without the first `ignored` labels; `by_area` weighs segments by size."""
+
+    higher_is_better = True
+
+    def __init__(self, ignored: int = 0, *, by_area: bool = False, compat: bool = False, **options: Any) -> None:
+        super().__init__(1, [EMPTY_COVERING] if compat else None, **options)
+        self.ignored, self.by_area = ignored, by_area
+
+    def update(self, masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]) -> None:
+        table = mask_contingency(labels, masks)
+        scores = segmentation_covering(table, self.ignored, by_area=self.by_area).unsqueeze(1)
+        self.add(scores, scores.isnan())
+
+    def compute(self) -> Float64[Tensor, ""]:
+        return self.means()[0]
+
+
+class ForegroundOverlap(ImageMeans):
+    """Mean IoU, Dice and best overlap of masks with the foreground, for photographs: all of `OVERLAPS` at once.
+
+    `_both` averages over foreground and background; `_united` uses no truth to tell slots apart.
+    """
+
+    higher_is_better = True
+
+    def __init__(self, background_labels: int = 1, **options: Any) -> None:
+        super().__init__(len(OVERLAPS), **options)
+        self.background_labels = background_labels
+
+    def update(self, masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]) -> None:
+        predicted, slots, background = hard_labels(masks), masks.shape[1], self.background_labels
+        table, chosen = contingency(labels, predicted, None, slots), border_slot(predicted, slots)
+        parts = (
+            *best_slot_overlap(table, background),
+            mean_best_overlap(table, background),
+            *both_regions_overlap(table, background),
+            *united_overlap(table, chosen, background),
+            mean_best_overlap(table, background, chosen),
+        )
+        scores = torch.stack(parts, 1)
+        self.add(scores, scores.isnan())
+
+    def compute(self) -> dict[str, Float64[Tensor, ""]]:
+        return dict(zip(OVERLAPS, self.means(), strict=True))
+
+
+class ReconstructionError(ImageMeans):
+    """Mean squared error of reconstructions, clamped to [0, 1]."""
+
+    higher_is_better = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(1, **options)
+
+    def update(self, mixture: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> None:
+        scores = reconstruction_error(mixture, images).unsqueeze(1)
+        self.add(scores, torch.zeros_like(scores, dtype=torch.bool))
+
+    def compute(self) -> Float64[Tensor, ""]:
+        return self.means()[0]
+
+
+class SlotsInUse(ImageMeans):
+    """Mean number of slots that own a pixel of their image and do not only pad it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(1, **options)
+
+    def update(self, masks: Float[Tensor, "b k h w"], in_use: Bool[Tensor, "b k"] | None = None) -> None:
+        predicted = hard_labels(masks)
+        table = contingency(torch.zeros_like(predicted), predicted, 1, masks.shape[1])
+        scores = slots_with_pixels(table, in_use).double().unsqueeze(1)
+        self.add(scores, torch.zeros_like(scores, dtype=torch.bool))
+
+    def compute(self) -> Float64[Tensor, ""]:
+        return self.means()[0]
