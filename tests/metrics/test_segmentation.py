@@ -10,22 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from cocanet.metrics.functional.ari import adjusted_rand_index
 from cocanet.metrics.functional.contingency import contingency, hard_labels
 from cocanet.metrics.functional.covering import segmentation_covering
-
-
-def slow_covering(truth: np.ndarray, predicted: np.ndarray, ignored: int, by_area: bool) -> float:
-    """Best IoU of each true segment, by sets of pixels."""
-    total = weight = 0.0
-    for label in sorted(set(truth.tolist())):
-        if label < ignored:
-            continue
-        segment = truth == label
-        best = 0.0
-        for slot in sorted(set(predicted.tolist())):
-            other = predicted == slot
-            best = max(best, (segment & other).sum() / (segment | other).sum())
-        share = segment.sum() if by_area else 1
-        total, weight = total + share * best, weight + share
-    return total / weight if weight else math.nan
+from tests.metrics.reference import slow_covering
 
 
 def random_maps(seed: int, images: int = 40, pixels: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -68,12 +53,51 @@ def test_corner_cases(pairs, ignored):
         assert math.isnan(covering)
 
 
-def test_names_of_segments_do_not_matter():
+@pytest.mark.parametrize("ignored", [0, 1, 2])
+def test_names_of_segments_do_not_matter(ignored):
     truth, predicted = random_maps(0)
-    shuffled = np.random.default_rng(1).permutation(7)[predicted]
-    first, second = (contingency(torch.tensor(truth), torch.tensor(x), 5, 7) for x in (predicted, shuffled))
-    torch.testing.assert_close(adjusted_rand_index(first), adjusted_rand_index(second))
-    torch.testing.assert_close(segmentation_covering(first), segmentation_covering(second))
+    rng = np.random.default_rng(1)
+    renamed = np.concatenate([rng.permutation(ignored), ignored + rng.permutation(5 - ignored)])[truth]
+    shuffled = rng.permutation(7)[predicted]
+    first = contingency(torch.tensor(truth), torch.tensor(predicted), 5, 7)
+    second = contingency(torch.tensor(renamed), torch.tensor(shuffled), 5, 7)
+    torch.testing.assert_close(adjusted_rand_index(first, ignored), adjusted_rand_index(second, ignored))
+    for by_area in (False, True):
+        torch.testing.assert_close(
+            segmentation_covering(first, ignored, by_area=by_area),
+            segmentation_covering(second, ignored, by_area=by_area),
+        )
+
+
+@pytest.mark.parametrize(
+    ("truth", "predicted", "ari", "covering"),
+    [
+        ([1, 1, 1, 1], [2, 2, 2, 2], 1, 1),  # one object, one slot
+        ([1, 1, 1, 1], [0, 0, 0, 1], 0, 3 / 4),  # one object that two slots share
+        ([0, 0, 1, 1], [0, 1, 2, 2], 1, 1),  # more slots than objects: the object itself is whole
+        ([0, 0, 1, 1], [2, 2, 2, 2], 1, 1 / 2),  # the object's slot spills over the background
+        ([0, 0, 0, 4], [0, 0, 0, 6], 1, 1),  # only the last label is there, in the last slot
+        ([0, 0, 1, 1], [0, 0, 1, 2], 0, 1 / 2),  # two slots cover the object equally well
+    ],
+)
+def test_foreground_by_hand(truth, predicted, ari, covering):
+    table = contingency(torch.tensor([truth]), torch.tensor([predicted]), 5, 7)
+    assert adjusted_rand_index(table, 1).item() == ari
+    assert segmentation_covering(table, 1).item() == covering
+
+
+def test_segments_are_as_many_as_the_labels_ask_for():
+    labels = torch.tensor([[0, 3], [1, 1]])
+    assert torch.equal(contingency(labels, labels, None, 4), contingency(labels, labels, 4, 4))
+    assert contingency(labels[:0], labels[:0], None, 4).shape == (0, 1, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
+def test_narrow_labels_do_not_overflow(dtype):
+    truth, predicted = torch.randint(0, 100, (50, 200)), torch.randint(0, 100, (50, 200))
+    wide = contingency(truth, predicted, 100, 100)
+    assert torch.equal(contingency(truth.to(dtype), predicted.to(dtype), 100, 100), wide)
+    assert wide.sum((1, 2)).eq(200).all()
 
 
 def test_perfect_segments_score_one():
@@ -91,3 +115,5 @@ def test_labels_out_of_range_are_named():
 
 def test_the_first_of_equal_masks_wins():
     assert hard_labels(torch.tensor([[[[0.4]], [[0.4]], [[0.2]]]])).item() == 0
+    masks = torch.randint(0, 3, (50, 7, 9, 16)).float()
+    assert np.array_equal(hard_labels(masks).numpy(), masks.numpy().argmax(1))

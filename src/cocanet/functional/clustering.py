@@ -19,7 +19,7 @@ class Anchors(NamedTuple):
 
 def choose_anchors(
     scores: Float[Tensor, "*batch u"],
-    candidates: Int[Tensor, u],
+    candidates: Int[Tensor, " u"],
     affinity_of: Callable[[Int[Tensor, "*batch 1"]], Float[Tensor, "*batch 1 n"]],
     count: int,
     stop_below: float = 0.0,

@@ -1,0 +1,42 @@
+"""What each of two processes does to score its share of the images."""
+
+import torch
+import torch.distributed as dist
+
+from cocanet.metrics.scores import SegmentationScores
+from cocanet.metrics.segmentation import ForegroundOverlap
+from cocanet.models.output import Output
+
+
+def scene(images: int, seed: int = 0, slots: int = 5) -> tuple[Output, torch.Tensor, torch.Tensor]:
+    """An untrained model's idea of random scenes, of which some have no foreground."""
+    rng = torch.Generator().manual_seed(seed)
+    labels = torch.randint(0, 4, (images, 8, 8), generator=rng)
+    labels[::3] = 0
+    in_use = torch.rand(images, slots, generator=rng) > 0.2
+    decoder_masks, encoder_masks = (torch.rand(images, slots, 8, 8, generator=rng).softmax(1) for _ in range(2))
+    output = Output(
+        slots=torch.zeros(images, slots, 1),
+        slot_images=torch.zeros(images, slots, 3, 8, 8),
+        decoder_masks=decoder_masks,
+        encoder_masks=encoder_masks,
+        in_use=in_use,
+        mixture=torch.randn(images, 3, 8, 8, generator=rng),
+    )
+    return output, labels, torch.rand(images, 3, 8, 8, generator=rng)
+
+
+def part(output: Output, rows: slice) -> Output:
+    fields = ("slots", "slot_images", "decoder_masks", "encoder_masks", "in_use", "mixture")
+    return Output(**{name: getattr(output, name)[rows] for name in fields})
+
+
+def score(rank: int, folder: str, shares: list[slice]) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=len(shares))
+    output, labels, images = scene(10)
+    rows = shares[rank]
+    scores, overlap = SegmentationScores(background_labels=1), ForegroundOverlap()
+    scores.update(part(output, rows), labels[rows], images[rows])
+    overlap.update(output.encoder_masks[rows], labels[rows])
+    torch.save(scores.compute() | overlap.compute(), f"{folder}/{rank}.pt")
+    dist.destroy_process_group()
