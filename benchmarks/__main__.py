@@ -47,7 +47,7 @@ def main() -> None:
 
 def speed(chosen: Benchmarks) -> Table:
     """Step time of ours, of the direct transcription, and of the bare arithmetic."""
-    table = Table(title=f"Training step on a CPU, {chosen.threads} threads, fastest of {chosen.repeats}")
+    table = Table(title=f"Training step on a CPU, {chosen.threads} threads, medians of {chosen.repeats}")
     for column in (
         "preset",
         "batch",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ class Step:
     peak_gigabytes: float
     gigaflop: float
     gemm_gigaflop_per_second: float
-    """Of a large matrix product, measured just before and after the steps."""
+    """Of a large matrix product, measured between the steps."""
 
     @property
     def limit(self) -> float:
@@ -63,15 +64,18 @@ def measure_apart(preset: str, batch: int, subject: Subject, repeats: int, threa
 
 
 def measure(preset: str, batch: int, subject: Subject, repeats: int, threads: int) -> Step:
+    """Medians of steps and matrix products taken in turn, so that a slow moment of the machine slows both."""
     torch.set_num_threads(threads)
     step = training_step(preset, batch, subject)
-    before = gemm_rate()
-    seconds = fastest(step, repeats)
-    rate = max(before, gemm_rate())
+    step()
+    seconds, rates = [], [gemm_rate()]
+    for _ in range(repeats):
+        seconds.append(duration(step))
+        rates.append(gemm_rate())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     with FlopCounterMode(display=False) as counter:
         training_step(preset, batch, "ours")()
-    return Step(seconds, peak, counter.get_total_flops() / 1e9, rate)
+    return Step(statistics.median(seconds), peak, counter.get_total_flops() / 1e9, statistics.median(rates))
 
 
 def training_step(preset: str, batch: int, subject: Subject) -> Callable[[], None]:
@@ -92,21 +96,16 @@ def training_step(preset: str, batch: int, subject: Subject) -> Callable[[], Non
     return step
 
 
-def fastest(call: Callable[[], object], repeats: int) -> float:
-    """Seconds of the fastest of several calls, after one to warm up: other work on the machine only adds."""
+def duration(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
     call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    return time.perf_counter() - start
 
 
-def gemm_rate(side: int = 1536) -> float:
-    """Billions of floating-point operations a second in a matrix product."""
+def gemm_rate(side: int = 1536, repeats: int = 5) -> float:
+    """Billions of floating-point operations a second in a matrix product, the best of a few."""
     a = torch.rand(side, side)
-    return 2 * side**3 / fastest(lambda: a @ a, 8) / 1e9
+    return 2 * side**3 / min(duration(lambda: a @ a) for _ in range(repeats)) / 1e9
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from rich.table import Table
 from sklearn.metrics import adjusted_rand_score  # type: ignore[import-untyped]
 from torch import Tensor
 
-from benchmarks.measure import fastest
+from benchmarks.measure import duration
 from cocanet.metrics.functional.ari import adjusted_rand_index
 from cocanet.metrics.functional.contingency import hard_labels, mask_contingency
 from cocanet.metrics.functional.covering import segmentation_covering
@@ -70,10 +70,10 @@ def measure(chosen: MetricsBenchmark) -> Result:
     torch.set_num_threads(chosen.threads)
     try:
         scenes = make_scenes(chosen)
-        ours = fastest(lambda: score(scenes, chosen.batch_size), chosen.repeats)
+        ours = min(duration(lambda: score(scenes, chosen.batch_size)) for _ in range(chosen.repeats))
         few = Scenes(*(x[: chosen.loop_images] for x in scenes))
         hard = [x.numpy() for x in (few.labels, hard_labels(few.decoder_masks), hard_labels(few.encoder_masks))]
-        loop = fastest(lambda: score_by_loops(*hard), chosen.repeats) * chosen.images / chosen.loop_images
+        loop = duration(lambda: score_by_loops(*hard)) * chosen.images / chosen.loop_images
         difference = (score(few, chosen.batch_size) - score_by_loops(*hard)).abs().max()
     finally:
         torch.set_num_threads(threads)
