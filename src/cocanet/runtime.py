@@ -8,7 +8,7 @@ import sys
 from functools import cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-_LARGE = 1 << 28
+_LARGE = 1 << 26
 """Tensors above this are returned all the same: kept, a few of them in odd places could double the peak."""
 
 
