@@ -17,7 +17,8 @@ MAKEFILE = (Path(__file__).parents[1] / "Makefile").read_text()
 
 
 def commands(program: str) -> list[str]:
-    blocks = re.findall(r"^```\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    """Lines of the fenced blocks that start with a program, without their comments."""
+    blocks = README.split("```")[1::2]
     lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
     return [line for line in lines if line.split(" ")[0] == program]
 
