@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ class Learning:
 
 def main() -> None:
     chosen = tyro.cli(Learning, prog="python -m benchmarks.learning")
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     console = Console(width=110)
     results = []
     for seed in range(chosen.seeds):
