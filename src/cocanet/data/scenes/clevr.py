@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -12,7 +12,7 @@ from cocanet.data.sample import Sample
 from cocanet.data.scenes import meshes, metal, tabletop
 from cocanet.data.scenes.placement import place
 from cocanet.data.scenes.render import Bank, Camera, Stage, Thing, stage
-from cocanet.data.scenes.rendered import RenderedScenes, columns, scaled_pixels, turn, visible_pixels
+from cocanet.data.scenes.rendered import RenderedScenes, columns, turn, visible_pixels
 
 SHAPES = ("cube", "sphere", "cylinder")
 MATERIALS = ("rubber", "metal")
@@ -56,30 +56,12 @@ class Clevr(RenderedScenes):
     """Scenes of 3 to `max_objects` objects; `max_objects` 6 is the set called CLEVR6."""
 
     name = "clevr"
+    objects = (MIN_OBJECTS, MAX_OBJECTS)
+    least_shown = (MIN_PIXELS, tabletop.CROP_SIDE)
+    codes: ClassVar = {"shape": SHAPES, "material": MATERIALS, "colour": tuple(COLOURS)}
 
     def __init__(self, count: int, seed: int, size: int = 128, max_objects: int = MAX_OBJECTS) -> None:
-        super().__init__(count, seed, size)
-        if not MIN_OBJECTS <= max_objects <= MAX_OBJECTS:
-            raise ValueError(f"max_objects is {max_objects}, expected {MIN_OBJECTS} to {MAX_OBJECTS}")
-        self.max_objects = max_objects
-        self.min_pixels = scaled_pixels(MIN_PIXELS, tabletop.CROP_SIDE, size)
-
-    @property
-    def recipe(self) -> Mapping[str, Any]:
-        return {
-            "name": self.name,
-            "version": 1,
-            "seed": self.seed,
-            "size": self.size,
-            "max_objects": self.max_objects,
-            "min_pixels": self.min_pixels,
-            "shape": list(SHAPES),
-            "material": list(MATERIALS),
-            "colour": list(COLOURS),
-        }
-
-    def _draw_count(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(MIN_OBJECTS, self.max_objects + 1))
+        super().__init__(count, seed, size, max_objects)
 
     def _attempt(self, rng: np.random.Generator, count: int) -> Sample | None:
         camera = tabletop.sample_camera(rng)

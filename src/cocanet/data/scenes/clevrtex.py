@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from cocanet.data.sample import Sample
 from cocanet.data.scenes import meshes, tabletop
 from cocanet.data.scenes.placement import place
 from cocanet.data.scenes.render import Bank, Camera, Thing, stage
-from cocanet.data.scenes.rendered import RenderedScenes, columns, scaled_pixels, turn, visible_pixels
+from cocanet.data.scenes.rendered import RenderedScenes, columns, turn, visible_pixels
 from cocanet.data.scenes.textures import KINDS, Texture, height_at, lit_relief, make_texture, to_bytes
 
 SHAPES = ("cube", "sphere", "cylinder", "head")
@@ -71,29 +71,12 @@ class ClevrTex(RenderedScenes):
     """Scenes of 3 to `max_objects` textured objects on a textured ground."""
 
     name = "clevrtex"
+    objects = (MIN_OBJECTS, MAX_OBJECTS)
+    least_shown = (MIN_PIXELS, tabletop.CROP_SIDE)
+    codes: ClassVar = {"shape": SHAPES, "material": tuple(MATERIALS)}
 
     def __init__(self, count: int, seed: int, size: int = 128, max_objects: int = MAX_OBJECTS) -> None:
-        super().__init__(count, seed, size)
-        if not MIN_OBJECTS <= max_objects <= MAX_OBJECTS:
-            raise ValueError(f"max_objects is {max_objects}, expected {MIN_OBJECTS} to {MAX_OBJECTS}")
-        self.max_objects = max_objects
-        self.min_pixels = scaled_pixels(MIN_PIXELS, tabletop.CROP_SIDE, size)
-
-    @property
-    def recipe(self) -> Mapping[str, Any]:
-        return {
-            "name": self.name,
-            "version": 1,
-            "seed": self.seed,
-            "size": self.size,
-            "max_objects": self.max_objects,
-            "min_pixels": self.min_pixels,
-            "shape": list(SHAPES),
-            "material": list(MATERIALS),
-        }
-
-    def _draw_count(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(MIN_OBJECTS, self.max_objects + 1))
+        super().__init__(count, seed, size, max_objects)
 
     def _attempt(self, rng: np.random.Generator, count: int) -> Sample | None:
         camera = tabletop.sample_camera(rng)

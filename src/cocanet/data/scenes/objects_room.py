@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -16,7 +16,7 @@ from jaxtyping import Float, UInt8
 from cocanet.data.sample import Sample
 from cocanet.data.scenes import meshes
 from cocanet.data.scenes.render import Bank, Camera, Lamp, Thing, stage
-from cocanet.data.scenes.rendered import RenderedScenes, columns, scaled_pixels, turn, visible_pixels
+from cocanet.data.scenes.rendered import RenderedScenes, columns, turn, visible_pixels
 from cocanet.data.scenes.textures import make_texture, to_bytes
 
 SHAPES = ("box", "sphere", "cylinder", "capsule", "cone", "icosahedron")
@@ -71,29 +71,12 @@ class ObjectsRoom(RenderedScenes):
 
     name = "objects-room"
     background_labels = BACKGROUND
+    objects = (1, MAX_OBJECTS)
+    least_shown = (MIN_PIXELS, 64)
+    codes: ClassVar = {"shape": SHAPES, "background": ("sky", "floor", "left wall", "right wall")}
 
     def __init__(self, count: int, seed: int, size: int = 64, max_objects: int = 3) -> None:
-        super().__init__(count, seed, size)
-        if not 1 <= max_objects <= MAX_OBJECTS:
-            raise ValueError(f"max_objects is {max_objects}, expected 1 to {MAX_OBJECTS}")
-        self.max_objects = max_objects
-        self.min_pixels = scaled_pixels(MIN_PIXELS, 64, size)
-
-    @property
-    def recipe(self) -> Mapping[str, Any]:
-        return {
-            "name": self.name,
-            "version": 1,
-            "seed": self.seed,
-            "size": self.size,
-            "max_objects": self.max_objects,
-            "min_pixels": self.min_pixels,
-            "shape": list(SHAPES),
-            "background": ["sky", "floor", "left wall", "right wall"],
-        }
-
-    def _draw_count(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(1, self.max_objects + 1))
+        super().__init__(count, seed, size, max_objects)
 
     def _attempt(self, rng: np.random.Generator, count: int) -> Sample | None:
         camera = _sample_camera(rng)

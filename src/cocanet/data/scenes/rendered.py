@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -24,23 +24,41 @@ class RenderedScenes(ABC):
     name: str
     background_labels: int = 1
     has_labels: bool = True
+    objects: tuple[int, int]
+    """Fewest and most objects that a scene may be asked to have."""
+    least_shown: tuple[int, int]
+    """Pixels that every object shows at least, and the side of the picture in which the set counts them."""
+    codes: ClassVar[Mapping[str, Sequence[str]]]
+    """The names behind the coded factors."""
 
-    def __init__(self, count: int, seed: int, size: int) -> None:
+    def __init__(self, count: int, seed: int, size: int, max_objects: int) -> None:
         for label, value, least in (("count", count, 1), ("size", size, 16)):
             if value < least:
                 raise ValueError(f"{label} is {value}, expected at least {least}")
         if size > 1024:
             raise ValueError(f"size is {size}, expected at most 1024")
-        self.count, self.seed, self.size = count, seed, size
+        fewest, most = self.objects
+        if not fewest <= max_objects <= most:
+            raise ValueError(f"max_objects is {max_objects}, expected {fewest} to {most}")
+        self.count, self.seed, self.size, self.max_objects = count, seed, size, max_objects
+        self.min_pixels = scaled_pixels(*self.least_shown, size)
 
     @property
-    @abstractmethod
     def recipe(self) -> Mapping[str, Any]:
         """What makes this source again, and the names behind the coded factors."""
+        return {
+            "name": self.name,
+            "version": 1,
+            "seed": self.seed,
+            "size": self.size,
+            "max_objects": self.max_objects,
+            "min_pixels": self.min_pixels,
+            **{factor: list(names) for factor, names in self.codes.items()},
+        }
 
-    @abstractmethod
     def _draw_count(self, rng: np.random.Generator) -> int:
         """How many objects the sample has; drawn once, so that resampling does not favour sparse scenes."""
+        return int(rng.integers(self.objects[0], self.max_objects + 1))
 
     @abstractmethod
     def _attempt(self, rng: np.random.Generator, count: int) -> Sample | None:

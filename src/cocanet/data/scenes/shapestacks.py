@@ -8,7 +8,7 @@ about to fall.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import UInt8
@@ -17,7 +17,7 @@ from cocanet.data.sample import Sample
 from cocanet.data.scenes import meshes
 from cocanet.data.scenes.noise import coordinates, joints
 from cocanet.data.scenes.render import Bank, Camera, Lamp, Thing, stage
-from cocanet.data.scenes.rendered import RenderedScenes, columns, scaled_pixels, turn, visible_pixels
+from cocanet.data.scenes.rendered import RenderedScenes, columns, turn, visible_pixels
 from cocanet.data.scenes.textures import make_texture, to_bytes
 
 SHAPES = ("cuboid", "cylinder", "sphere")
@@ -87,29 +87,12 @@ class ShapeStacks(RenderedScenes):
     """Towers of 2 to `max_objects` blocks."""
 
     name = "shapestacks"
+    objects = (MIN_BLOCKS, MAX_BLOCKS)
+    least_shown = (MIN_PIXELS, 64)
+    codes: ClassVar = {"shape": SHAPES, "colour": tuple(COLOURS)}
 
     def __init__(self, count: int, seed: int, size: int = 64, max_objects: int = MAX_BLOCKS) -> None:
-        super().__init__(count, seed, size)
-        if not MIN_BLOCKS <= max_objects <= MAX_BLOCKS:
-            raise ValueError(f"max_objects is {max_objects}, expected {MIN_BLOCKS} to {MAX_BLOCKS}")
-        self.max_objects = max_objects
-        self.min_pixels = scaled_pixels(MIN_PIXELS, 64, size)
-
-    @property
-    def recipe(self) -> Mapping[str, Any]:
-        return {
-            "name": self.name,
-            "version": 1,
-            "seed": self.seed,
-            "size": self.size,
-            "max_objects": self.max_objects,
-            "min_pixels": self.min_pixels,
-            "shape": list(SHAPES),
-            "colour": list(COLOURS),
-        }
-
-    def _draw_count(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(MIN_BLOCKS, self.max_objects + 1))
+        super().__init__(count, seed, size, max_objects)
 
     def _attempt(self, rng: np.random.Generator, count: int) -> Sample | None:
         camera = _sample_camera(rng)
