@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cocanet.functional.geometry import Geometry
+from cocanet.functional.geometry import Geometry, squared_offsets
 
 
 def compactness(
@@ -25,14 +25,6 @@ def compactness(
     orbital = (masks.square() * (nodes.mass.unsqueeze(-2) * squared_offsets(centres, nodes.position))).sum(-1)
     disc = minimum_pair_sum(masks * nodes.density.unsqueeze(-2), masks * nodes.area.unsqueeze(-2))
     return disc / (2 * math.pi * (own + orbital)).clamp(min=torch.finfo(masks.dtype).tiny)
-
-
-def squared_offsets(
-    centres: Float[Tensor, "*#batch m 2"], positions: Float[Tensor, "*#batch n 2"]
-) -> Float[Tensor, "*batch m n"]:
-    """Δ_ij: the squared distance of each node from each centre, one axis at a time."""
-    along = [a.unsqueeze(-1) - b.unsqueeze(-2) for a, b in zip(centres.unbind(-1), positions.unbind(-1), strict=True)]
-    return along[0].square() + along[1].square()
 
 
 def minimum_pair_sum(density: Float[Tensor, "*batch n"], area: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch"]:

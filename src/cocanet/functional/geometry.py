@@ -53,6 +53,14 @@ def partition_geometry(grid: Geometry, window: Window) -> Geometry:
     return Geometry(area, density, inertia, torch.stack((row, column), -1))
 
 
+def squared_offsets(
+    centres: Float[Tensor, "*#batch m 2"], positions: Float[Tensor, "*#batch n 2"]
+) -> Float[Tensor, "*batch m n"]:
+    """Δ_ij: the squared distance of each node from each centre, one axis at a time."""
+    along = [a.unsqueeze(-1) - b.unsqueeze(-2) for a, b in zip(centres.unbind(-1), positions.unbind(-1), strict=True)]
+    return along[0].square() + along[1].square()
+
+
 def pool_geometry(masks: Float[Tensor, "*#batch k n"], nodes: Geometry) -> Geometry:
     """Geometry of clusters from that of their nodes (aggregation equations of the supplement).
 
@@ -64,7 +72,7 @@ def pool_geometry(masks: Float[Tensor, "*#batch k n"], nodes: Geometry) -> Geome
     area, inertia = masks * nodes.area.unsqueeze(-2), masks * nodes.inertia.unsqueeze(-2)
     mass = masks * area * nodes.density.unsqueeze(-2)
     position = _centre(masks, mass, nodes.position)
-    spread = (nodes.position.unsqueeze(-3) - position.unsqueeze(-2)).square().sum(-1)
+    spread = squared_offsets(position, nodes.position)
     total_area, total_mass = area.sum(-1), mass.sum(-1)
     return Geometry(
         area=total_area,
