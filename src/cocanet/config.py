@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from cocanet.functional.clustering import dilated_candidates
@@ -10,6 +10,7 @@ from cocanet.functional.windows import Window, grid_after
 from cocanet.layers.coca import AnchorRule
 from cocanet.layers.norm import NormScope
 
+Precision = Literal["32", "bf16"]
 AttentionReach = Literal["window", "neighbourhood", "global"]
 
 
@@ -176,6 +177,9 @@ class DataConfig:
     name: str
     background_labels: int = 1
     max_objects: int | None = None
+    """Most objects in a scene, where scenes are made."""
+    resize: bool = False
+    """Whether images of another size are resized to the model's, or refused."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +205,55 @@ class TrainConfig:
             learning_rate=self.learning_rate,
             half_life=self.half_life,
         )
+        _not_negative(weight_decay=self.weight_decay, warmup_steps=self.warmup_steps, crop_padding=self.crop_padding)
+        if self.clip_norm is not None:
+            _positive(clip_norm=self.clip_norm)
+
+    def stretched(self, steps: int) -> TrainConfig:
+        """The same course in more or fewer steps: warm-up and half-life keep their share of the run."""
+        share = steps / self.steps
+        return replace(
+            self,
+            steps=steps,
+            warmup_steps=round(self.warmup_steps * share),
+            half_life=max(1, round(self.half_life * share)),
+        )
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How a run is carried out, whatever it trains."""
+
+    seed: int = 0
+    """Of the weights, the order of the images and their crops."""
+    minutes: float | None = None
+    """Stop after so much time instead of after so many steps; warm-up and decay are fitted to it."""
+    checkpoint_every: int = 500
+    """Steps between checkpoints; a killed run loses no more."""
+    validate_every: int | None = None
+    """Steps between validations; a twentieth of the run if left out."""
+    log_every: int = 10
+    """Steps between lines of metrics.jsonl."""
+    precision: Precision = "32"
+    """32-bit, or bfloat16 where it is safe."""
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """What to train on; the fastest there is if left out."""
+    devices: int = 1
+    """Processes or GPUs on this machine; the batch is divided among all of them."""
+    nodes: int = 1
+    """Machines, started with torchrun."""
+    tensorboard: bool = False
+    """Write TensorBoard event files too."""
+
+    def __post_init__(self) -> None:
+        _not_negative(seed=self.seed)
+        _positive(
+            checkpoint_every=self.checkpoint_every, log_every=self.log_every, devices=self.devices, nodes=self.nodes
+        )
+        if self.minutes is not None:
+            _positive(minutes=self.minutes)
+        if self.validate_every is not None:
+            _positive(validate_every=self.validate_every)
 
 
 @dataclass(frozen=True)
@@ -217,6 +270,12 @@ def _positive(**values: int | float) -> None:
     for name, value in values.items():
         if value <= 0:
             raise ValueError(f"{name} must be positive; got {value}")
+
+
+def _not_negative(**values: int | float) -> None:
+    for name, value in values.items():
+        if value < 0:
+            raise ValueError(f"{name} must be 0 or more; got {value}")
 
 
 def _by(size: tuple[int, int]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import replace
 
 from cocanet.config import (
@@ -146,3 +147,32 @@ def _transposed_decoder(channels: int) -> DecoderConfig:
 PRESETS = {
     preset().name: preset for preset in (tetrominoes, multi_dsprites, shapestacks, objects_room, clevr6, clevrtex)
 }
+
+VARIANTS = {"ras": with_random_anchors, "dyna": with_dynamic_slots}
+"""What a name may end in."""
+
+
+def find(name: str) -> Preset:
+    """The preset called `name`, such as `clevr6` or its variant `clevr6-ras`; ValueError suggests the nearest."""
+    base, _, suffix = name.rpartition("-")
+    if name in PRESETS:
+        return PRESETS[name]()
+    if suffix in VARIANTS and is_known(base):
+        return VARIANTS[suffix](find(base))
+    spelled = name.lower().replace("_", "-").replace(" ", "-")
+    near = difflib.get_close_matches(spelled, _all_names(), n=1, cutoff=0.5)
+    raise ValueError(f"unknown preset {name!r}: {f'did you mean {near[0]}? ' if near else ''}there are {names()}")
+
+
+def is_known(name: str) -> bool:
+    base, _, suffix = name.rpartition("-")
+    return name in PRESETS or (suffix in VARIANTS and is_known(base))
+
+
+def names() -> str:
+    """All presets in a line, for people."""
+    return f"{', '.join(PRESETS)}; variants end in {' or '.join(f'-{suffix}' for suffix in VARIANTS)}"
+
+
+def _all_names() -> list[str]:
+    return [*PRESETS, *(f"{name}-{suffix}" for name in PRESETS for suffix in VARIANTS)]

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cocanet.data import store_format
 from cocanet.data.sample import Sample
 from cocanet.data.scenes.tetrominoes import Tetrominoes
 from cocanet.data.store import Store
@@ -83,7 +82,7 @@ def test_a_crash_at_any_rename_leaves_a_store_that_can_be_continued(
     crashes = 0
     for step in (1, 2, 3, 4, 5, 1, 3, 2, 6, 9, 30):
         calls["left"] = step
-        monkeypatch.setattr(store_format.os, "replace", crashing)
+        monkeypatch.setattr(os, "replace", crashing)
         try:
             write_store(NoiseSource(10), out, shard_size=4)
         except _Crash:

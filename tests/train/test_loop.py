@@ -1,51 +1,219 @@
-import itertools
+"""A run from start to end, and what must happen on the way."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from dataclasses import replace
 
 import pytest
 import torch
 
 import cocanet
-from cocanet.config import TrainConfig
-from cocanet.train.loop import fit
+from cocanet.data.loader import Loader, LoaderConfig
+from cocanet.data.splits import open_split
+from cocanet.train import loop
+from cocanet.train.interrupt import Stopped
+from cocanet.train.loop import train
 from cocanet.train.loss import reconstruction_loss
 from cocanet.train.optimiser import learning_rate_factor
-from tests.models.test_coca_net import images, small
+from cocanet.weights import open_trained, read_weights
+from tests.train.runs import losses, noise_store, tiny_settings, validations
 
 
-def test_loss_is_the_squared_error_between_minus_one_and_one():
-    x = images(small())
-    out = cocanet.build(small(), seed=0)(x)
-    expected = torch.nn.functional.mse_loss(2 * out.mixture - 1, 2 * x - 1)
-    torch.testing.assert_close(reconstruction_loss(out, x), expected)
+@pytest.fixture
+def data(tmp_path):
+    return noise_store(tmp_path / "data")
 
 
-def test_training_lowers_the_loss_and_repeats_exactly():
-    def run() -> list[float]:
-        model, losses = cocanet.build(small(), seed=0), []
-        config = TrainConfig(steps=20, learning_rate=3e-3, warmup_steps=5, clip_norm=1.0)
-        fit(model, itertools.repeat(images(small())), config, lambda _, loss: losses.append(loss))
-        return losses
+def test_a_run_is_the_plain_loop(tmp_path, data):
+    settings = tiny_settings(data, clip_norm=0.5, weight_decay=1e-3, crop_padding=1)
+    train(settings, tmp_path / "run")
+    model = cocanet.build(settings.preset, seed=0)
+    config = settings.preset.train
+    adam = torch.optim.Adam(model.parameters(), lr=1.0, weight_decay=1e-3, fused=True)
+    images = open_split(settings.preset.data, "train", data)
+    expected = []
+    for step, batch in zip(range(6), Loader(images, LoaderConfig(4, seed=0, pad=1)), strict=False):
+        adam.param_groups[0]["lr"] = config.learning_rate * learning_rate_factor(config, step)
+        adam.zero_grad()
+        loss = reconstruction_loss(model(batch.images), batch.images)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        adam.step()
+        expected.append((step + 1, loss.item()))
+    assert [step for step, _ in losses(tmp_path / "run")] == [step for step, _ in expected]
+    torch.testing.assert_close(
+        torch.tensor([loss for _, loss in losses(tmp_path / "run")]), torch.tensor([loss for _, loss in expected])
+    )
+    trained = open_trained(tmp_path / "run").model.state_dict()
+    for name, weight in model.state_dict().items():
+        torch.testing.assert_close(trained[name], weight, rtol=1e-4, atol=1e-6)
 
-    losses = run()
-    assert len(losses) == 20
-    assert losses[-1] < 0.8 * losses[0]
-    assert run() == losses
+
+def test_training_lowers_the_loss_and_repeats_exactly(tmp_path, data):
+    for name in ("one", "two"):
+        train(tiny_settings(data, steps=25), tmp_path / name)
+    first = losses(tmp_path / "one")
+    assert first[-1][1] < 0.8 * first[0][1]
+    assert losses(tmp_path / "two") == first
 
 
-def test_a_loss_that_is_not_finite_stops_the_run():
-    broken = torch.full((2, 3, 8, 12), torch.nan)
-    with pytest.raises(ValueError, match="loss is nan at step 0"):
-        fit(cocanet.build(small(), seed=0), [broken], TrainConfig(steps=5))
+def test_another_seed_is_another_run(tmp_path, data):
+    for seed in (0, 1):
+        train(tiny_settings(data, {"seed": seed}), tmp_path / str(seed))
+    assert losses(tmp_path / "0")[0] != losses(tmp_path / "1")[0]
 
 
-def test_exponential_schedule():
-    config = TrainConfig(warmup_steps=10, half_life=100)
-    assert learning_rate_factor(config, 4) == pytest.approx(0.5 * 0.5**0.04)
-    assert learning_rate_factor(config, 100) == pytest.approx(0.5)
-    assert learning_rate_factor(config, 300) == pytest.approx(0.125)
+def test_what_a_run_leaves_behind(tmp_path, data):
+    train(tiny_settings(data, {"validate_every": 3}), tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "best.safetensors", "last.safetensors", "log.txt", "metrics.jsonl", "pictures", "run.json",
+    ]  # fmt: skip
+    assert [line["step"] for line in validations(tmp_path / "run")] == [3, 6]
+    assert sorted(path.name for path in (tmp_path / "run" / "pictures").iterdir()) == [
+        "step-000003.png",
+        "step-000006.png",
+    ]
+    best = read_weights(tmp_path / "run" / "best.safetensors").notes
+    by_error = min(validations(tmp_path / "run"), key=lambda line: line["scores"]["mse"])
+    assert best["step"] == by_error["step"]
+    assert best["scores"] == by_error["scores"]
 
 
-def test_cosine_schedule_ends_at_nothing():
-    config = TrainConfig(steps=110, warmup_steps=10, decay="cosine")
-    assert learning_rate_factor(config, 9) == pytest.approx(1)
-    assert learning_rate_factor(config, 60) == pytest.approx(0.5)
-    assert learning_rate_factor(config, 110) == pytest.approx(0)
+def test_unlabelled_images_have_no_scores_that_need_labels(tmp_path):
+    train(tiny_settings(noise_store(tmp_path / "bare", labelled=False)), tmp_path / "run")
+    scores = validations(tmp_path / "run")[-1]["scores"]
+    assert set(scores) == {"mse", "decoder_slots", "encoder_slots", "slots"}
+
+
+def interrupt_at(monkeypatch, number: int, step: int) -> None:
+    """Send this process a signal in the middle of a step."""
+    plain = loop.step
+
+    def interrupted(session, batch, done):
+        if session.standing.step == step:
+            os.kill(os.getpid(), number)
+        return plain(session, batch, done)
+
+    monkeypatch.setattr(loop, "step", interrupted)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_the_run_goes_on_as_if_nothing_had_happened(tmp_path, data, monkeypatch, number):
+    settings = tiny_settings(data, {"checkpoint_every": 100, "log_every": 2})
+    train(settings, tmp_path / "whole")
+    handler = signal.getsignal(number)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, number, step=2)
+        with pytest.raises(Stopped, match=r"SIG\w+: saved step 3 in .*--resume") as stopped:
+            train(settings, tmp_path / "run")
+    assert stopped.value.signal == number
+    assert signal.getsignal(number) is handler
+    train(settings, tmp_path / "run", resume=True)
+    assert losses(tmp_path / "run") == losses(tmp_path / "whole")
+    assert validations(tmp_path / "run") == validations(tmp_path / "whole")
+    assert_same_checkpoint(tmp_path / "run", tmp_path / "whole")
+
+
+def assert_same_checkpoint(one, other):
+    """Bit for bit the same tensors, and the same standing but for the clock."""
+    first, second = (read_weights(run / "last.safetensors", with_optimiser=True) for run in (one, other))
+    assert first.tensors.keys() == second.tensors.keys()
+    for name, tensor in first.tensors.items():
+        assert torch.equal(tensor, second.tensors[name]), name
+    assert dict(first.notes) | {"seconds": 0} == dict(second.notes) | {"seconds": 0}
+
+
+def test_a_resumed_run_that_forgets_its_place_is_noticed(tmp_path, data, monkeypatch):
+    """The tests of resuming can fail: without the loader's position the losses differ."""
+    train(tiny_settings(data), tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, signal.SIGTERM, step=2)
+        with pytest.raises(Stopped):
+            train(tiny_settings(data), tmp_path / "run")
+    monkeypatch.setattr(Loader, "load_state", lambda self, state: None)
+    train(tiny_settings(data), tmp_path / "run", resume=True)
+    assert losses(tmp_path / "run")[:3] == losses(tmp_path / "whole")[:3]
+    assert losses(tmp_path / "run")[3:] != losses(tmp_path / "whole")[3:]
+
+
+def test_random_anchors_resume_too(tmp_path, data, monkeypatch):
+    settings = tiny_settings(data)
+    model = replace(settings.preset.model, anchors="random")
+    settings = replace(settings, preset=replace(settings.preset, model=model))
+    train(settings, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, signal.SIGTERM, step=2)
+        with pytest.raises(Stopped):
+            train(settings, tmp_path / "run")
+    torch.rand(7)  # whatever else has drawn in the meantime
+    train(settings, tmp_path / "run", resume=True)
+    assert losses(tmp_path / "run") == losses(tmp_path / "whole")
+
+
+def test_a_finished_run_stays_as_it_is(tmp_path, data):
+    train(tiny_settings(data), tmp_path / "run")
+    before = (tmp_path / "run" / "last.safetensors").read_bytes()
+    assert train(tiny_settings(data), tmp_path / "run", resume=True).step == 6
+    assert (tmp_path / "run" / "last.safetensors").read_bytes() == before
+
+
+def test_a_finished_run_goes_on_with_more_steps(tmp_path, data):
+    train(tiny_settings(data), tmp_path / "run")
+    assert train(tiny_settings(data, steps=9), tmp_path / "run", resume=True).step == 9
+    train(tiny_settings(data, steps=9), tmp_path / "whole")
+    assert losses(tmp_path / "run") == losses(tmp_path / "whole")
+
+
+def test_minutes_bound_a_run_and_bend_the_learning_rate(tmp_path, data):
+    run = {"minutes": 2.0 / 60, "validate_every": 10_000}
+    course = {"steps": 1000, "warmup_steps": 500, "half_life": 1000}
+    end = train(tiny_settings(data, run, **course), tmp_path / "run")
+    assert 2.0 <= end.seconds < 4
+    lines = [line for line in loop.journal.read(tmp_path / "run" / "metrics.jsonl") if line["kind"] == "train"]
+    rates = [line["learning_rate"] for line in lines]
+    peak = rates.index(max(rates))
+    # Half of the run is warm-up, so the peak lies near the middle of the time.
+    assert 0.3 < lines[peak]["seconds"] / end.seconds < 0.8
+    assert rates[0] < 0.5 * max(rates)
+
+
+def test_a_loss_that_is_not_finite_stops_with_step_images_and_advice(tmp_path, data, monkeypatch):
+    plain = reconstruction_loss
+
+    def poisoned(output, images):
+        poisoned.calls += 1
+        return plain(output, images) * (math.nan if poisoned.calls == 5 else 1)
+
+    poisoned.calls = 0
+    monkeypatch.setattr("cocanet.train.loss.reconstruction_loss", poisoned)
+    with pytest.raises(ValueError, match=r"loss is nan at step 4, on images \[\d+(, \d+){3}\]; .*intact.*--clip-norm"):
+        train(tiny_settings(data), tmp_path / "run")
+    assert open_trained(tmp_path / "run").step == 4
+    assert "loss is nan" in (tmp_path / "run" / "log.txt").read_text()
+
+
+def test_weights_that_are_not_finite_are_never_saved(tmp_path, data, monkeypatch):
+    plain = torch.optim.Adam.step
+
+    def spoiling(self, closure=None):
+        plain(self, closure)
+        spoiling.calls += 1
+        if spoiling.calls == 4:
+            self.param_groups[0]["params"][0].data.fill_(math.inf)
+
+    spoiling.calls = 0
+    monkeypatch.setattr(torch.optim.Adam, "step", spoiling)
+    with pytest.raises(ValueError, match=r"step 4 left .* without finite values, so it is not saved"):
+        train(tiny_settings(data), tmp_path / "run")
+    assert open_trained(tmp_path / "run").step == 2
+
+
+def test_bfloat16_trains_close_to_float32(tmp_path, data):
+    for precision in ("32", "bf16"):
+        train(tiny_settings(data, {"precision": precision}), tmp_path / precision)
+    exact, rough = (dict(losses(tmp_path / precision)) for precision in ("32", "bf16"))
+    assert exact != rough
+    assert rough[1] == pytest.approx(exact[1], rel=0.05)

@@ -27,6 +27,7 @@ from cocanet.data.sample import Source
 from cocanet.data.sheet import describe, draw_sheet
 from cocanet.data.store import Store
 from cocanet.data.store_writer import estimate_bytes, finished_samples, write_store
+from cocanet.files import existing_parent
 
 
 class _Rate(ProgressColumn):
@@ -68,7 +69,7 @@ def fill(source: Source, out: Path, *, workers: int) -> None:
     console = Console()
     done = finished_samples(source, out)
     needed = round(estimate_bytes(source) * max(0, len(source) - done) / len(source))
-    free = shutil.disk_usage(next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())).free
+    free = shutil.disk_usage(existing_parent(out)).free
     console.print(f"{len(source):,} samples, about {decimal(needed)} to write to {out} ({decimal(free)} free)")
     if needed > free:
         raise ValueError(f"{out} needs about {decimal(needed)}, but its disk has only {decimal(free)} free")

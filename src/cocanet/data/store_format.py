@@ -13,26 +13,19 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cocanet.files import FileEntry, sync_folder, write_atomically
+
 FORMAT = "cocanet-store"
 VERSION = 1
 META = "meta.json"
 PARTS = ("images.npy", "labels.npy", "factors.npz")
-
-
-@dataclass(frozen=True)
-class FileEntry:
-    """What a finished file must be."""
-
-    bytes: int
-    sha256: str
 
 
 ShardEntry = Mapping[str, FileEntry]
@@ -74,29 +67,6 @@ def shard_file(folder: Path, shard: int, part: str) -> Path:
     return folder / f"shard-{shard:05d}.{part}"
 
 
-def write_atomically(path: Path, pieces: Sequence[bytes | memoryview]) -> FileEntry:
-    """Write a file so that it is there whole or not at all, even if the machine stops half-way."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    digest, size = hashlib.sha256(), 0
-    with temporary.open("wb") as file:
-        for piece in pieces:
-            digest.update(piece)
-            size += file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    return FileEntry(size, digest.hexdigest())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renames in a folder last."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def npy_pieces(array: np.ndarray) -> list[bytes | memoryview]:
     """A .npy file of a C-ordered array without a copy of its data."""
     header = io.BytesIO()
@@ -121,9 +91,9 @@ def write_meta(folder: Path, meta: StoreMeta) -> None:
     content = plain_json(head | asdict(meta))
     content["sha256"] = _digest(content)
     # The shards must last before the entry that vouches for them does.
-    _sync_folder(folder)
+    sync_folder(folder)
     write_atomically(folder / META, [json.dumps(content, indent=1).encode(), b"\n"])
-    _sync_folder(folder)
+    sync_folder(folder)
 
 
 def read_meta(folder: Path) -> StoreMeta:

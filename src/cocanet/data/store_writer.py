@@ -21,7 +21,6 @@ from cocanet.data.store import Store
 from cocanet.data.store_format import (
     META,
     PARTS,
-    FileEntry,
     ShardEntry,
     StoreMeta,
     check_sizes,
@@ -29,9 +28,9 @@ from cocanet.data.store_format import (
     plain_json,
     read_meta,
     shard_file,
-    write_atomically,
     write_meta,
 )
+from cocanet.files import FileEntry, write_atomically
 
 SHARD_BYTES = 16 * 2**20
 _CHUNK, _LARGE_CHUNK = 32, 512

@@ -1,38 +1,189 @@
-"""The training loop."""
+"""A training run: set up, one visible loop, and whatever must not be lost along the way."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from cocanet.config import TrainConfig
-from cocanet.models.coca_net import CocaNet
-from cocanet.train.loss import reconstruction_loss
-from cocanet.train.optimiser import learning_rate_factor, make_optimiser
+from cocanet.data.loader import Batch
+from cocanet.train import journal
+from cocanet.train.checkpoint import Standing, save_checkpoint
+from cocanet.train.interrupt import Interrupt, Stopped
+from cocanet.train.optimiser import set_learning_rate
+from cocanet.train.processes import gather, largest, mean
+from cocanet.train.run_folder import RunFolder, Settings, check_new, check_same
+from cocanet.train.session import Session, make_fabric, set_up
+from cocanet.train.validation import validate
+from cocanet.weights import write_weights
+
+VALIDATIONS = 20
+"""Looks at the validation split in a run, unless the settings say how often."""
+LOOKING = 0.1
+"""Share of a run on the clock that may go into those looks."""
+EARLY = 0.25
+"""Before this share of a run every model is ill, and nobody is warned of it; the journal has it all."""
 
 
-def fit(
-    model: CocaNet,
-    batches: Iterable[Float[Tensor, "b 3 h w"]],
-    config: TrainConfig,
-    on_step: Callable[[int, float], None] = lambda step, loss: None,
-) -> None:
-    """Train for `config.steps` on images in [0, 1]; `on_step` is told each step's number and loss."""
-    optimiser = make_optimiser(model, config)
-    model.train()
-    for step, images in zip(range(config.steps), batches, strict=False):
-        for group in optimiser.param_groups:
-            group["lr"] = config.learning_rate * learning_rate_factor(config, step)
-        loss = reconstruction_loss(model(images), images)
-        if not math.isfinite(loss.item()):
-            raise ValueError(f"the loss is {loss.item()} at step {step}; try a lower learning rate")
-        optimiser.zero_grad()
-        loss.backward()
-        if config.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-        optimiser.step()
-        on_step(step, loss.item())
+def train(settings: Settings, out: Path, *, resume: bool = False) -> Standing:
+    """Carry out a run in the folder `out`, or go on with the one in it; returns where it ended.
+
+    Ctrl-C and SIGTERM save a checkpoint and raise `Stopped`.
+    """
+    folder = RunFolder(out)
+    resume = resume and folder.exists
+    check_same(folder, settings) if resume else check_new(folder)
+    fabric = make_fabric(settings.run)
+    fabric.launch()
+    session = set_up(fabric, settings, folder, resume)
+    if session.standing.finished and _done(session) >= 1:
+        session.display.note(f"{out} is finished: {session.standing.step} steps")
+        return session.standing
+    with session.display, Interrupt() as interrupt:
+        try:
+            fit(session, interrupt)
+        except (ValueError, OSError) as error:
+            session.folder.log(str(error))
+            raise
+        finally:
+            session.scalars.close()
+    if interrupt.signal:
+        name = signal.Signals(interrupt.signal).name
+        message = f"{name}: saved step {session.standing.step} in {out}; the same command with --resume continues it"
+        raise Stopped(message, interrupt.signal)
+    return session.standing
+
+
+def fit(session: Session, interrupt: Interrupt) -> None:
+    """The loop: until the steps or the minutes are spent, or a signal comes."""
+    standing, run = session.standing, session.run
+    began = time.monotonic() - standing.seconds
+    session.speed.measure(standing)
+    done = _done(session)
+    for batch in session.loader:
+        loss, rate = step(session, batch, done)
+        standing.step += 1
+        standing.images += session.train.batch_size
+        standing.seconds = time.monotonic() - began
+        standing.losses.append(loss)
+        standing.loader = session.loader.state()
+        before, done = done, _done(session)
+        stop = largest(session.fabric, interrupt.signal)
+        standing.finished = done >= 1
+        if session.leads:
+            _show(session, loss, rate, done)
+            if _validation_due(session, before, done):
+                began_look = time.monotonic()
+                look(session, done)
+                session.looking += time.monotonic() - began_look
+            if standing.step % run.checkpoint_every == 0 or stop or standing.finished:
+                save_checkpoint(
+                    session.folder.last,
+                    session.settings.preset,
+                    session.model,
+                    session.optimiser.optimizer,
+                    standing,
+                )
+        if stop or standing.finished:
+            interrupt.signal = int(stop)
+            break
+
+
+def step(session: Session, batch: Batch, done: float) -> tuple[float, float]:
+    """One step of the optimiser; returns the loss and the learning rate."""
+    train, standing = session.train, session.standing
+    rate = set_learning_rate(session.optimiser, train, done * train.steps if session.run.minutes else standing.step)
+    torch.manual_seed(_step_seed(session))
+    loss: Tensor = session.objective(batch.images)
+    value = mean(session.fabric, loss.detach())
+    if not math.isfinite(value):
+        raise ValueError(_not_finite(session, batch, value))
+    session.fabric.backward(loss)
+    if train.clip_norm is not None:
+        session.fabric.clip_gradients(session.objective, session.optimiser, max_norm=train.clip_norm)
+    session.optimiser.step()
+    session.optimiser.zero_grad()
+    return value, rate
+
+
+def look(session: Session, done: float) -> None:
+    """Validate, tell, and keep the best weights."""
+    standing, folder = session.standing, session.folder
+    picture = folder.picture(standing.step)
+    # As many images at once as in training: memory has room for those.
+    share = max(1, session.train.batch_size // session.fabric.world_size)
+    found = validate(session.model, session.validation, share, session.fabric.device, picture)
+    where = {"step": standing.step, "images": standing.images, "seconds": round(standing.seconds, 3)}
+    warnings = [finding.message for finding in found.findings]
+    journal.append(folder.metrics, {"kind": "validation", **where, "scores": found.scores, "warnings": warnings})
+    session.display.validation(standing.step, found.scores)
+    for finding in found.findings if done >= EARLY else ():
+        if finding.disease not in session.told:
+            session.told.add(finding.disease)
+            session.display.warn(finding.message)
+            folder.log(f"step {standing.step}: {finding.message}")
+    session.scalars.add(standing.step, {f"validation/{name}": value for name, value in found.scores.items()})
+    session.scalars.picture(standing.step, "validation", picture)
+    if standing.best_mse is None or found.scores["mse"] < standing.best_mse:
+        standing.best_mse = found.scores["mse"]
+        notes: Mapping[str, Any] = {"step": standing.step, "images": standing.images, "scores": found.scores}
+        write_weights(folder.best, session.settings.preset, session.model.state_dict(), notes)
+
+
+def _show(session: Session, loss: float, rate: float, done: float) -> None:
+    standing, speed = session.standing, session.speed
+    log_due = standing.step % session.run.log_every == 0 or standing.finished
+    if log_due or math.isnan(speed.value):
+        speed.measure(standing)
+    session.display.update(standing.step, loss, speed.value, standing.seconds, done)
+    if not log_due:
+        return
+    values = {
+        "loss": math.fsum(standing.losses) / len(standing.losses),
+        "learning_rate": rate,
+        "images_per_second": round(speed.value, 2),
+    }
+    where = {"step": standing.step, "images": standing.images, "seconds": round(standing.seconds, 3)}
+    journal.append(session.folder.metrics, {"kind": "train", **where, **values})
+    session.scalars.add(standing.step, {f"train/{name}": value for name, value in values.items()})
+    standing.losses.clear()
+
+
+def _done(session: Session) -> float:
+    """The share of the run that lies behind: the same on every process."""
+    if session.run.minutes is None:
+        return session.standing.step / session.train.steps
+    return largest(session.fabric, session.standing.seconds / (60 * session.run.minutes))
+
+
+def _validation_due(session: Session, before: float, done: float) -> bool:
+    if done >= 1:
+        return True
+    if session.run.validate_every is not None:
+        return session.standing.step % session.run.validate_every == 0
+    if session.run.minutes is not None and session.looking > LOOKING * session.standing.seconds:
+        return False
+    return math.floor(before * VALIDATIONS) < math.floor(done * VALIDATIONS)
+
+
+def _step_seed(session: Session) -> int:
+    """What a step draws at random depends on the run's seed, the step and the process, never on the past."""
+    entropy = (session.run.seed, session.standing.step, session.fabric.global_rank)
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
+
+
+def _not_finite(session: Session, batch: Batch, loss: float) -> str:
+    indices = gather(session.fabric, batch.indices).tolist()
+    last = session.folder.last
+    saved = f"{last} is intact" if last.exists() else "there was no checkpoint yet"
+    return (
+        f"the loss is {loss} at step {session.standing.step}, on images {indices}; {saved}. "
+        "Try --clip-norm 1, a lower --learning-rate, or a longer --warmup-steps"
+    )

@@ -5,7 +5,7 @@ from torch import nn
 
 from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.scenes.tetrominoes import Tetrominoes
-from cocanet.evaluate import SCORES, evaluate, image_scores
+from cocanet.evaluation.protocol import SCORES, evaluate, image_scores
 from cocanet.models.output import Output
 
 

@@ -1,0 +1,251 @@
+"""The command `coca`: the only place that parses arguments.
+
+A command is a dataclass whose fields are its flags and whose `run` does the work; it imports what it needs only then,
+so that `coca --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Train on generated Tetrominoes for about a minute, print the scores and draw what was found."""
+
+    out: Path = Path("demo")
+    """Folder for the picture and the weights."""
+
+    def run(self) -> None:
+        from cocanet.demo import run_demo
+
+        run_demo(self.out)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a model on a data set: `coca train PRESET --help` lists what can be set."""
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Score a trained model by the paper's protocol: nine numbers on its test split."""
+
+    run_or_weights: tyro.conf.Positional[Path]
+    """A run folder, or a weights file."""
+    data: Path | None = None
+    """A store to score it on; what the run was trained for if left out."""
+    json: str | None = None
+    """Write the result to this file too; - prints it, and nothing else."""
+    checkpoint: Literal["last", "best"] = "last"
+    """Which of the run's weights."""
+    slots: int | None = None
+    """Fewer slots than were trained; with --dynamic the most a scene may have."""
+    dynamic: tyro.conf.FlagCreatePairsOff[bool] = False
+    """As many slots as it takes to explain the scene."""
+    compat: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Count images without foreground as the paper's code does."""
+    batch_size: int = 50
+    """Images at a time."""
+    device: str = "cpu"
+    """What to run on: cpu, cuda, cuda:1, mps."""
+    out: Path | None = None
+    """Folder for the files; the run's own if left out, or evaluation/ for a weights file."""
+
+    def run(self) -> None:
+        from cocanet.evaluation.command import run_evaluation
+        from cocanet.evaluation.trained import EvaluationSettings
+
+        settings = EvaluationSettings(
+            checkpoint=self.checkpoint,
+            data=self.data,
+            slots=self.slots,
+            dynamic=self.dynamic,
+            compat=self.compat,
+            batch_size=self.batch_size,
+            device=self.device,
+        )
+        run_evaluation(self.run_or_weights, settings, out=self.out, json_file=self.json)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Compare runs: mean and deviation over seeds, beside the paper's values, as tables and a plot."""
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Run folders, or folders of run folders."""
+    out: Path = Path("report")
+    """Folder for the tables and the plot."""
+    no_evaluate: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Show the last validation scores of runs that have not been evaluated, instead of evaluating them."""
+
+    def run(self) -> None:
+        from cocanet.report.command import run_report
+
+        run_report(self.runs, out=self.out, evaluate=not self.no_evaluate)
+
+
+@dataclass(frozen=True)
+class DrawFigure:
+    """Draw what a trained model finds in images."""
+
+    kind: tyro.conf.Positional[Literal["grid", "hierarchy", "compactness", "slots"]]
+    """grid: image, reconstruction, truth and masks; hierarchy: how one image's objects were put together;
+    compactness: of every pixel's masks; slots: each slot's own picture."""
+    weights: tyro.conf.Positional[Path]
+    """A run folder or a weights file."""
+    data: Path | None = None
+    """Folder of a store; scenes of the model's own kind if left out."""
+    count: int | None = None
+    """How many images; if left out 6, or 3 for slots, or the one that a hierarchy shows."""
+    first: int = 0
+    """The first of them."""
+    out: Path | None = None
+    """The picture to write, .png, .pdf or .svg; KIND.png if left out."""
+
+    def run(self) -> None:
+        from cocanet.figures.command import save_figure
+
+        save_figure(self.kind, self.weights, data=self.data, count=self.count, first=self.first, out=self.out)
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Generate a data set of scenes with exact instance masks."""
+
+    name: tyro.conf.Positional[str]
+    """tetrominoes, multi-dsprites, objects-room, shapestacks, clevr or clevrtex."""
+    count: int
+    """How many images."""
+    out: Path
+    """Folder of the store; if a stopped run left one there, it is continued."""
+    seed: int = 0
+    """Image i of a seed is always the same."""
+    workers: int = 1
+    """Processes to share the work."""
+    max_objects: int | None = None
+    """Most objects in a scene, where the set leaves a choice; 6 makes CLEVR6 of clevr."""
+    size: int | None = None
+    """Pixels a side; the published size if left out."""
+
+    def run(self) -> None:
+        from cocanet.data.commands import generate
+
+        generate(
+            self.name,
+            count=self.count,
+            seed=self.seed,
+            out=self.out,
+            workers=self.workers,
+            max_objects=self.max_objects,
+            size=self.size,
+        )
+
+
+@dataclass(frozen=True)
+class Import:
+    """Read a published data set, or a folder of your own images, into a store."""
+
+    format: tyro.conf.Positional[str]
+    """deepmind-tfrecord, ocl-hdf5, clevrtex, shapestacks, birds, flowers or folder."""
+    path: tyro.conf.Positional[Path]
+    """The file or folder as published."""
+    out: Path
+    """Folder of the store; if a stopped run left one there, it is continued."""
+    split: str | None = None
+    """train, val or test, or a variant with a part such as clevr6/train; everything if left out."""
+    size: int | None = None
+    """Pixels a side; the protocol's size if left out."""
+    masks: Path | None = None
+    """For a folder: where its masks are."""
+
+    def run(self) -> None:
+        from cocanet.data.commands import import_files
+
+        import_files(self.format, self.path, out=self.out, split=self.split, size=self.size, masks=self.masks)
+
+
+@dataclass(frozen=True)
+class DataInfo:
+    """Say what a store holds, and check that it is what was written."""
+
+    store: tyro.conf.Positional[Path]
+
+    def run(self) -> None:
+        from cocanet.data.commands import print_info
+
+        print_info(self.store)
+
+
+@dataclass(frozen=True)
+class DataShow:
+    """Draw images of a store beside their coloured masks."""
+
+    store: tyro.conf.Positional[Path]
+    out: Path = Path("sheet.png")
+    """The picture to write."""
+    count: int = 30
+    """How many images."""
+    first: int = 0
+    """The first of them."""
+
+    def run(self) -> None:
+        from cocanet.data.commands import save_sheet
+
+        save_sheet(self.store, self.out, count=self.count, first=self.first)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Look at a store."""
+
+    command: Annotated[
+        Annotated[DataInfo, tyro.conf.subcommand("info")] | Annotated[DataShow, tyro.conf.subcommand("show")],
+        tyro.conf.arg(name=""),
+    ]
+
+    def run(self) -> None:
+        self.command.run()
+
+
+Command = (
+    Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[DrawFigure, tyro.conf.subcommand("figure")]
+    | Annotated[Scenes, tyro.conf.subcommand("scenes")]
+    | Annotated[Import, tyro.conf.subcommand("import")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Parse and run one command; a user's mistake ends with one line and exit code 2."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        _run(given)
+    except (ValueError, OSError) as error:
+        print(f"coca: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt as stop:
+        print(f"coca: {stop or 'interrupted'}", file=sys.stderr)
+        sys.exit(128 + getattr(stop, "signal", signal.SIGINT))
+
+
+def _run(arguments: list[str]) -> None:
+    if arguments[:1] == ["train"]:
+        # Its flags are a preset's fields; to know them takes torch, which the other commands need not wait for.
+        from cocanet.cli.train import parse
+
+        parse(arguments[1:]).carry_out()
+        return
+    about = "Discover objects in images without labels, with COCA-Net."
+    command: Any = tyro.cli(Command, prog="coca", description=about, args=arguments)  # type: ignore[arg-type]
+    command.run()

@@ -1,0 +1,3 @@
+from cocanet.cli import main
+
+main()

@@ -1,0 +1,121 @@
+"""`coca train`: its flags are the fields of the preset that is named, so they depend on it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from cocanet import presets
+from cocanet.config import CocaNetConfig, DataConfig, Preset, RunConfig, TrainConfig
+from cocanet.train.run_folder import DataChoice, RunFolder, Settings
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a model, with checkpoints, validation and pictures of what it finds.
+
+    Every field of the preset is a flag. With another --steps, warm-up and half-life keep their share of the run
+    unless they are given too.
+    """
+
+    preset: tyro.conf.Positional[str]
+    """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; with -ras (random anchors), -dyna
+    (dynamic slots) or -cpu (the quick recipe) behind it, a variant."""
+    model: Annotated[CocaNetConfig, tyro.conf.AvoidSubcommands]
+    scenes: DataConfig
+    train: tyro.conf.OmitArgPrefixes[TrainConfig]
+    run: tyro.conf.OmitArgPrefixes[RunConfig]
+    data: Path | None = None
+    """A store of images, or a folder with the stores train, validation and test; without it, scenes are made."""
+    images: int | None = None
+    """How many scenes to make for training; as many as published, or 10,000 of those that must be rendered."""
+    out: Path | None = None
+    """The run's folder; runs/PRESET/seed-N if left out."""
+    resume: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Go on with the run in the folder, with the settings it has except for the flags given now."""
+    seeds: int = 1
+    """Runs one after the other, on consecutive seeds, in the folders seed-N of the one given."""
+
+    def carry_out(self) -> None:
+        from cocanet.train.loop import train
+
+        if self.seeds < 1:
+            raise ValueError(f"seeds must be at least 1; got {self.seeds}")
+        if self.seeds > 1 and self.run.devices * self.run.nodes > 1:
+            raise ValueError(f"--seeds {self.seeds} runs in one process; with more devices, start every --seed itself")
+        console = Console()
+        for seed in range(self.run.seed, self.run.seed + self.seeds):
+            folder = self.folder(seed)
+            console.print(f"[bold]{self.preset}[/bold], seed {seed}, in {folder}", highlight=False)
+            end = train(self.settings(seed), folder, resume=self.resume)
+            console.print(
+                f"{folder}: {end.step:,} steps, {end.images:,} images, {end.seconds / 60:.1f} minutes; "
+                f"`coca evaluate {folder}` scores it",
+                highlight=False,
+            )
+
+    def folder(self, seed: int) -> Path:
+        if self.out is not None and self.seeds == 1:
+            return self.out
+        return (self.out or Path("runs") / self.preset) / f"seed-{seed}"
+
+    def settings(self, seed: int) -> Settings:
+        data = str(self.data.resolve()) if self.data else None
+        return Settings(
+            preset=Preset(self.preset, self.model, self.scenes, self.train),
+            run=replace(self.run, seed=seed),
+            data=DataChoice(data, self.images),
+        )
+
+
+def parse(arguments: list[str]) -> Train:
+    """The command that the arguments after `coca train` ask for."""
+    preset = presets.find(_preset_name(arguments))
+    chosen = _parse(arguments, _defaults(preset))
+    folder = RunFolder(chosen.folder(chosen.run.seed))
+    if not (chosen.resume and folder.exists):
+        return replace(chosen, train=_stretched(preset.train, chosen.train))
+    before = folder.read_settings()
+    if before.preset.name != chosen.preset:
+        raise ValueError(f"{folder.path} is a run of {before.preset.name}, not of {chosen.preset}")
+    data = Path(before.data.path) if before.data.path else None
+    return _parse(arguments, replace(_defaults(before.preset), run=before.run, data=data, images=before.data.images))
+
+
+def _parse(arguments: list[str], default: Train) -> Train:
+    return tyro.cli(Train, prog="coca train", default=default, args=arguments, description=inspect.getdoc(Train))
+
+
+def _defaults(preset: Preset) -> Train:
+    return Train(preset.name, preset.model, preset.data, preset.train, RunConfig())
+
+
+def _preset_name(arguments: list[str]) -> str:
+    """The preset among arguments that cannot be parsed before it is known."""
+    words = [word for word in arguments if not word.startswith("-")]
+    known = [word for word in words if presets.is_known(word)]
+    if known:
+        return known[0]
+    if not words and {"-h", "--help"} & set(arguments):
+        return "tetrominoes"
+    if not words:
+        raise ValueError(f"which preset? `coca train PRESET`: {presets.names()}")
+    return words[0]
+
+
+def _stretched(before: TrainConfig, chosen: TrainConfig) -> TrainConfig:
+    """Fit what was not given to a number of steps that was."""
+    if chosen.steps == before.steps:
+        return chosen
+    fitted = before.stretched(chosen.steps)
+    given: dict[str, Any] = {
+        entry.name: getattr(chosen, entry.name)
+        for entry in fields(TrainConfig)
+        if getattr(chosen, entry.name) != getattr(before, entry.name)
+    }
+    return replace(fitted, **given)

@@ -1,0 +1,116 @@
+"""Which images a run trains on, which it watches, and which the final scores come from.
+
+Scenes that we generate have a seed for each split, so the test split of a preset is frozen: the same 2000 images on
+every machine. A store of the user's is divided as the paper divides its files: the first images train, the last test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from cocanet.config import DataConfig
+from cocanet.data.loader import GatherSource
+from cocanet.data.scenes import make_scenes
+from cocanet.data.store import Store
+from cocanet.data.views import Images, Part, Resized, size_of
+
+Split = Literal["train", "validation", "test"]
+
+SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
+TEST_IMAGES = 2000
+VALIDATION_IMAGES = 320
+RENDERED_TRAIN_IMAGES = 10_000
+"""Rendered scenes take minutes to make; those that are drawn cost nothing and come in the published number."""
+PUBLISHED_TRAIN_IMAGES = 90_000
+
+
+def open_split(data: DataConfig, split: Split, path: Path | None = None, images: int | None = None) -> Images:
+    """A split of the user's store at `path`, or of scenes that are made for it; `images` is how many to make."""
+    if path is not None:
+        return _split_of_store(path, split)
+    count = {"train": images, "validation": VALIDATION_IMAGES, "test": TEST_IMAGES}[split]
+    if split == "train":
+        count = images or PUBLISHED_TRAIN_IMAGES
+        drawn = make_scenes(data.name, count=count, seed=SEEDS[split], max_objects=data.max_objects)
+        if isinstance(drawn, GatherSource):
+            return drawn  # faster drawn again than read from a disk
+        count = images or RENDERED_TRAIN_IMAGES
+    assert count is not None
+    return Part(cached_scenes(data, split, count), 0, count)
+
+
+def cached_scenes(data: DataConfig, split: Split, count: int) -> Store:
+    """Generated scenes from the cache, made first if they are not there."""
+    from cocanet.data.commands import fill
+
+    folder = cache_folder() / f"{data.name}{data.max_objects or ''}-{split}-{count}"
+    if not (folder / "meta.json").exists() or not _complete(folder):
+        source = make_scenes(data.name, count=count, seed=SEEDS[split], max_objects=data.max_objects)
+        drawn = isinstance(source, GatherSource)
+        fill(source, folder, workers=1 if drawn else os.cpu_count() or 1)
+    return Store(folder)
+
+
+def cache_folder() -> Path:
+    """Where generated scenes are kept: $COCANET_CACHE, or a folder in the user's cache."""
+    given = os.environ.get("COCANET_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cocanet"
+
+
+def fingerprint(images: Images) -> str:
+    """Hash of every pixel and label of a split, in order."""
+    digest = hashlib.sha256()
+    for start in range(0, len(images), 256):
+        for array in images.gather(np.arange(start, min(start + 256, len(images)))):
+            digest.update(f"{array.shape[1:]}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def at_size(images: Images, image_size: tuple[int, int], data: DataConfig, path: Path | None) -> Images:
+    """The images in the size the model is made for; ValueError if they have another and are not to be resized."""
+    height, width = size_of(images)
+    if (height, width) == image_size:
+        return images
+    if data.resize:
+        return Resized(images, image_size)
+    raise ValueError(
+        f"{path or 'the data'} holds images of {height}×{width} pixels; this model takes "
+        f"{image_size[0]}×{image_size[1]}: import them with --size {image_size[0]}, or change the model's windows"
+    )
+
+
+def _complete(folder: Path) -> bool:
+    from cocanet.data.store_format import read_meta
+
+    return read_meta(folder).complete
+
+
+def _split_of_store(path: Path, split: Split) -> Images:
+    if not path.exists():
+        raise ValueError(f"the data folder {path} does not exist; `coca scenes` or `coca import` makes one")
+    for name in {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}[split]:
+        if (path / name / "meta.json").exists():
+            store = Store(path / name)
+            return Part(store, 0, len(store))
+    if (path / "train" / "meta.json").exists():
+        return _divide(Store(path / "train"), split)
+    return _divide(Store(path), split)
+
+
+def _divide(store: Store, split: Split) -> Part:
+    """Train, validation and test in the store's order; a tenth at most for each of the last two."""
+    count = len(store)
+    if count < 10:
+        return Part(store, 0, count)
+    test = count - min(TEST_IMAGES, count // 10)
+    validation = test - min(VALIDATION_IMAGES, count // 10)
+    bounds = {"train": (0, validation), "validation": (validation, test), "test": (test, count)}
+    return Part(store, *bounds[split])

@@ -1,0 +1,88 @@
+"""Parts of a store, and images at another size than they are stored in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Int, UInt8
+
+from cocanet.data.store import Store
+
+
+@runtime_checkable
+class Images(Protocol):
+    """A split: samples that the loader can gather, and what their labels mean."""
+
+    @property
+    def background_labels(self) -> int: ...
+
+    @property
+    def has_labels(self) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    def gather(
+        self, indices: Int[np.ndarray, " b"]
+    ) -> tuple[UInt8[np.ndarray, "b h w 3"], UInt8[np.ndarray, "b h w"]]: ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a store."""
+
+    store: Store
+    start: int
+    stop: int
+
+    @property
+    def background_labels(self) -> int:
+        return self.store.background_labels
+
+    @property
+    def has_labels(self) -> bool:
+        return self.store.has_labels
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def gather(self, indices: Int[np.ndarray, " b"]) -> tuple[UInt8[np.ndarray, "b h w 3"], UInt8[np.ndarray, "b h w"]]:
+        outside = indices[(indices < 0) | (indices >= len(self))]
+        if len(outside):
+            raise IndexError(f"sample {outside[0]} of {len(self)}")
+        return self.store.gather(indices + self.start)
+
+
+@dataclass(frozen=True)
+class Resized:
+    """Images that are resized as they are read: smoothly, their labels to the nearest pixel."""
+
+    images: Images
+    size: tuple[int, int]
+
+    @property
+    def background_labels(self) -> int:
+        return self.images.background_labels
+
+    @property
+    def has_labels(self) -> bool:
+        return self.images.has_labels
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def gather(self, indices: Int[np.ndarray, " b"]) -> tuple[UInt8[np.ndarray, "b h w 3"], UInt8[np.ndarray, "b h w"]]:
+        images, labels = self.images.gather(indices)
+        planes = torch.from_numpy(images).permute(0, 3, 1, 2)
+        smooth = F.interpolate(planes, self.size, mode="bilinear", antialias=True, align_corners=False)
+        nearest = F.interpolate(torch.from_numpy(labels)[:, None], self.size, mode="nearest-exact")
+        return smooth.permute(0, 2, 3, 1).contiguous().numpy(), nearest[:, 0].numpy()
+
+
+def size_of(images: Images) -> tuple[int, int]:
+    """Rows and columns of every image."""
+    height, width = images.gather(np.arange(1))[1].shape[1:]
+    return height, width

@@ -1,0 +1,195 @@
+"""A trained model scored by the protocol."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from cocanet.config import Preset
+from cocanet.data.loader import Batch, Loader, LoaderConfig
+from cocanet.data.splits import fingerprint
+from cocanet.evaluation.data import EvaluationData, choose_data
+from cocanet.evaluation.protocol import SCORES, SLOTS, Scored, score_batches
+from cocanet.models.build import build
+from cocanet.paper_scores import TITLES, PaperRow, paper_row
+from cocanet.presets import with_dynamic_slots
+from cocanet.train.run_folder import trained_on
+from cocanet.weights import Trained, load_into, open_trained
+
+FORMAT = "cocanet-evaluation"
+VERSION = 1
+MOST_SLOTS = 11
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """How a model is scored."""
+
+    checkpoint: Literal["last", "best"] = "last"
+    data: Path | None = None
+    slots: int | None = None
+    """Fewer slots than it was trained with, or with `dynamic` the most a scene may have."""
+    dynamic: bool = False
+    compat: bool = False
+    """Count images without foreground as the paper's code does."""
+    batch_size: int = 50
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model scored on which images."""
+
+    trained: Trained
+    """As evaluated, with the slots that were asked for."""
+    settings: EvaluationSettings
+    data: EvaluationData
+    sha256: str
+    scored: Scored
+
+    @property
+    def paper(self) -> PaperRow | None:
+        return paper_row(self.trained.preset.model, self.data.data_set)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Everything as `evaluation.json` has it; null for scores that there are not."""
+        means, images, model = self.scored.means, self.data.images, self.trained.preset.model
+        empty = self.scored.images_without_foreground
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "preset": self.trained.preset.name,
+            "weights": self.trained.path.name,
+            "step": self.trained.step,
+            "scores": {name: _number(means[name]) for name in SCORES},
+            "slots": {name: _number(means[name]) for name in SLOTS},
+            "images": len(images),
+            "images_without_foreground": empty if images.has_labels else None,
+            "images_per_second": round(self.scored.images_per_second, 2),
+            "data": {
+                "name": self.data.name,
+                "data_set": self.data.data_set,
+                "path": None if self.data.path is None else str(self.data.path),
+                "description": self.data.description,
+                "has_labels": images.has_labels,
+                "background_labels": images.background_labels,
+                "sha256": self.sha256,
+            },
+            "settings": {
+                "slots": model.dynamic.most if model.dynamic else model.slots,
+                "dynamic": model.dynamic is not None,
+                "compat": self.settings.compat,
+                "batch_size": self.settings.batch_size,
+                "device": self.settings.device,
+                "threads": torch.get_num_threads(),
+            },
+            "paper": _paper_plain(self.paper),
+            "versions": {
+                "cocanet": version("cocanet"),
+                "torch": torch.__version__,
+                "python": platform.python_version(),
+            },
+        }
+
+
+Watch = Callable[[Iterable[Batch], int], Iterable[Batch]]
+"""Told the batches and how many there are; hands them on, showing how far it is."""
+
+
+def evaluate_trained(
+    path: Path,
+    settings: EvaluationSettings,
+    *,
+    say: Callable[[str], None] = lambda text: None,
+    watch: Watch = lambda batches, count: batches,
+) -> Evaluation:
+    """Score the model of a run folder or a weights file; `say` is told which images are used."""
+    own_data = trained_on(path)
+    _check_device(settings.device)
+    trained = open_trained(path, checkpoint=settings.checkpoint, device=settings.device)
+    trained = _with_slots(trained, settings)
+    data = choose_data(trained.preset, own_data, settings.data)
+    say(f"{trained.path.name} of {trained.preset.name} on {data.description}")
+    if not data.images.has_labels:
+        say("these images have no labels, so that only the error and the slots can be measured")
+    sha256 = fingerprint(data.images)
+    config = LoaderConfig(settings.batch_size, shuffle=False, drop_last=False)
+    loader = Loader(data.images, config, device=settings.device)
+    with repeatable():
+        scored = score_batches(
+            trained.model,
+            watch(loader.epoch(), len(loader)),
+            data.images.background_labels,
+            labelled=data.images.has_labels,
+            compat=settings.compat,
+        )
+    bad = scored.per_image["mse"].isfinite().logical_not().nonzero()
+    if len(bad):
+        raise ValueError(f"{trained.path} paints image {int(bad[0])} with values that are not finite: it is broken")
+    return Evaluation(trained, settings, data, sha256, scored)
+
+
+def change_slots(preset: Preset, slots: int | None, dynamic: bool) -> Preset:
+    """A preset that evaluates with fewer slots, or with as many as a scene needs; no weight depends on their number."""
+    trained = preset.model.slots
+    if slots is not None and slots < 1:
+        raise ValueError(f"--slots must be at least 1, not {slots}")
+    if dynamic and preset.model.dynamic is None:
+        preset = with_dynamic_slots(preset, most=slots or max(MOST_SLOTS, trained))
+    if slots is None:
+        return preset
+    if preset.model.dynamic is not None:
+        return replace(preset, model=replace(preset.model, dynamic=replace(preset.model.dynamic, most=slots)))
+    if slots > trained:
+        raise ValueError(
+            f"--slots {slots} is more than the {trained} that the model was trained with; "
+            "--dynamic lets each scene decide how many it needs"
+        )
+    if slots == trained:
+        return preset
+    *below, last = preset.model.levels
+    model = replace(preset.model, levels=(*below, replace(last, clusters=slots)))
+    return replace(preset, name=f"{preset.name}-slots{slots}", model=model)
+
+
+def _with_slots(trained: Trained, settings: EvaluationSettings) -> Trained:
+    preset = change_slots(trained.preset, settings.slots, settings.dynamic)
+    if preset == trained.preset:
+        return trained
+    model = build(preset)
+    load_into(model, trained.model.state_dict(), trained.path)
+    return replace(trained, model=model.to(settings.device).eval(), preset=preset)
+
+
+def _check_device(name: str) -> None:
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError):
+        raise ValueError(f"there is no device {name!r} here; cpu always works") from None
+
+
+@contextlib.contextmanager
+def repeatable() -> Iterator[None]:
+    """The same random anchors each time, for models that draw them."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _paper_plain(row: PaperRow | None) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    scores = {name: {"mean": score.mean, "deviation": score.deviation} for name, score in row.scores.items()}
+    return {"model": TITLES[row.model], "data_set": row.data_set, "seeds": row.seeds, "scores": scores}

@@ -1,0 +1,50 @@
+"""Writing files so that nothing is ever half there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """What a finished file must be."""
+
+    bytes: int
+    sha256: str
+
+
+def write_atomically(path: Path, pieces: Sequence[bytes | memoryview]) -> FileEntry:
+    """Write a file so that it is there whole or not at all, even if the machine stops half-way."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    digest, size = hashlib.sha256(), 0
+    try:
+        with temporary.open("wb") as file:
+            for piece in pieces:
+                digest.update(piece)
+                size += file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return FileEntry(size, digest.hexdigest())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the renames in a folder last."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def existing_parent(path: Path) -> Path:
+    """The nearest folder above `path`, or `path` itself, that is there."""
+    absolute = path.absolute()
+    return next(folder for folder in (absolute, *absolute.parents) if folder.exists())

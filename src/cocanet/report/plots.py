@@ -1,0 +1,91 @@
+"""Validation scores as they rose: against the clock, and against the images seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+from cocanet.figures import PALETTE
+from cocanet.paper_scores import SCORE_TITLES
+from cocanet.report.runs import Group, Measured
+
+PLOTTED = ("decoder_ari_fg", "encoder_ari_fg", "decoder_msc_fg", "mse")
+CLOCKS = {"seconds": "minutes of training", "images": "images seen"}
+
+
+class Curve(NamedTuple):
+    """A score as it changed with minutes or images."""
+
+    at: Float[np.ndarray, " n"]
+    scores: Float[np.ndarray, " n"]
+
+
+def plot_curves(groups: Sequence[Group]) -> Figure:
+    """A row of plots for each clock; a colour for each group, a thin line for each seed, a thick one for their mean."""
+    figure = Figure(figsize=(11, 5.6), layout="constrained")
+    axes = figure.subplots(len(CLOCKS), len(PLOTTED), squeeze=False)
+    for row, (clock, label) in enumerate(CLOCKS.items()):
+        for axis, name in zip(axes[row], PLOTTED, strict=True):
+            for number, group in enumerate(groups):
+                _plot_group(axis, group, name, clock, tuple(PALETTE[number % len(PALETTE)]))
+            _dress(axis, name, label, row)
+    lines = {f"{group.title} on {group.data_name}, {_seeds(group)}": number for number, group in enumerate(groups)}
+    handles = [axes[0][0].plot([], [], color=PALETTE[number % len(PALETTE)], lw=2)[0] for number in lines.values()]
+    figure.legend(handles, list(lines), loc="outside lower center", frameon=False, fontsize=9, ncols=min(3, len(lines)))
+    return figure
+
+
+def curve_of(run: Measured, name: str, clock: str) -> Curve:
+    """When each validation was and what it found, without those that lack the score."""
+    points = [(line[clock], line["scores"].get(name)) for line in run.curve]
+    known = np.array([(at, score) for at, score in points if score is not None], dtype=float).reshape(-1, 2)
+    return Curve(known[:, 0] / (60 if clock == "seconds" else 1), known[:, 1])
+
+
+def mean_curve(curves: Sequence[Curve]) -> Curve:
+    """The mean where all curves are, read off straight lines between their points."""
+    start, stop = max(at[0] for at, _ in curves), min(at[-1] for at, _ in curves)
+    places = np.unique(np.concatenate([at[(at >= start) & (at <= stop)] for at, _ in curves]))
+    return Curve(places, np.mean([np.interp(places, at, scores) for at, scores in curves], axis=0))
+
+
+def _plot_group(axis: Axes, group: Group, name: str, clock: str, colour: tuple[float, ...]) -> None:
+    curves = [curve for curve in (curve_of(run, name, clock) for run in group.runs) if len(curve.at)]
+    for at, scores in curves:
+        axis.plot(at, scores, color=colour, lw=0.8, alpha=0.55, marker="." if len(at) == 1 else None)
+    if curves:
+        at, scores = mean_curve(curves)
+        axis.plot(at, scores, color=colour, lw=2.2)
+
+
+def _dress(axis: Axes, name: str, label: str, row: int) -> None:
+    axis.set_xlabel(label, fontsize=9)
+    if row == 0:
+        axis.set_title(SCORE_TITLES[name], fontsize=10)
+    if name == "mse" and axis.lines:
+        axis.set_yscale("log")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.yaxis.set_minor_formatter(NullFormatter())
+    axis.xaxis.set_major_locator(MaxNLocator(4))
+    axis.xaxis.set_major_formatter(lambda value, _: _shorten(value))
+    axis.tick_params(labelsize=8)
+    axis.grid(alpha=0.25, lw=0.6)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _shorten(value: float) -> str:
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+def _seeds(group: Group) -> str:
+    return f"{len(group.runs)} seed{'s' if len(group.runs) > 1 else ''}"

@@ -1,0 +1,213 @@
+"""Runs with their scores, and which of them belong together."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from cocanet.config import Preset
+from cocanet.config_file import first_difference, to_plain
+from cocanet.evaluation.command import show_progress
+from cocanet.evaluation.files import RESULT, write_evaluation
+from cocanet.evaluation.trained import FORMAT, VERSION, EvaluationSettings, change_slots, evaluate_trained
+from cocanet.paper_scores import PaperRow, data_set_of, paper_row
+from cocanet.train import journal
+from cocanet.train.run_folder import RunFolder, Settings
+from cocanet.weights import read_weights
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The scores of one run, and what they were measured on."""
+
+    run: Path
+    settings: Settings
+    preset: Preset
+    """As evaluated."""
+    scores: Mapping[str, float | None]
+    step: int | None
+    data_name: str
+    data_set: str | None
+    sha256: str | None
+    """None for validation scores."""
+    details: tuple[str, ...] = ()
+    """How they differ from the protocol: `best checkpoint`, `validation`, …"""
+    curve: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    """The validations of the run's journal."""
+
+    @property
+    def seed(self) -> int:
+        return self.settings.run.seed
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in their seed only."""
+
+    title: str
+    runs: tuple[Measured, ...]
+
+    @property
+    def data_name(self) -> str:
+        return self.runs[0].data_name
+
+    @property
+    def paper(self) -> PaperRow | None:
+        return paper_row(self.runs[0].preset.model, self.runs[0].data_set)
+
+    def values(self, name: str) -> list[float] | None:
+        """A score of every run; None if there are runs without it."""
+        found = [run.scores.get(name) for run in self.runs]
+        return None if any(value is None for value in found) else [value for value in found if value is not None]
+
+    def mean(self, name: str) -> float | None:
+        values = self.values(name)
+        return None if values is None else statistics.mean(values)
+
+    def deviation(self, name: str) -> float | None:
+        """The sample's standard deviation; None for a single run."""
+        values = self.values(name)
+        return None if values is None or len(values) < 2 else statistics.stdev(values)
+
+
+def find_runs(paths: Iterable[Path]) -> list[Path]:
+    """Run folders among the paths and directly below them, each once."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.is_dir():
+            raise ValueError(f"{path} is not a run folder: {'it is a file' if path.exists() else 'it does not exist'}")
+        runs = [path] if RunFolder(path).exists else sorted(p.parent for p in path.glob("*/run.json"))
+        if not runs:
+            raise ValueError(f"{path} is not a run folder, and none lies directly in it: there is no run.json")
+        for run in runs:
+            found.setdefault(run.resolve(), run)
+    if not found:
+        raise ValueError("there are no runs to report; name at least one run folder")
+    return list(found.values())
+
+
+def measure(run: Path, console: Console, *, evaluate: bool = True) -> Measured:
+    """A run's test scores, measured now if they are not there or older than its weights; else its validation scores."""
+    settings = RunFolder(run).read_settings()
+    curve = tuple(line for line in journal.read(RunFolder(run).metrics) if line.get("kind") == "validation")
+    plain = read_evaluation(run)
+    reason = "has not been evaluated" if plain is None else _outdated(run, plain)
+    if reason and evaluate:
+        console.print(f"{run} {reason}: scoring it now on its test split")
+        found = evaluate_trained(run, EvaluationSettings(), say=console.print, watch=show_progress(console))
+        write_evaluation(found, run)
+        plain, reason = read_evaluation(run), None
+    if reason or plain is None:
+        return _from_validation(run, settings, curve)
+    options, data = plain["settings"], plain["data"]
+    details = ["best checkpoint"] if plain["weights"] == RunFolder(run).best.name else []
+    details += ["paper's counting"] if options["compat"] else []
+    return Measured(
+        run=run,
+        settings=settings,
+        preset=change_slots(settings.preset, options["slots"], options["dynamic"]),
+        scores=plain["scores"] | plain["slots"],
+        step=plain["step"],
+        data_name=data["name"],
+        data_set=data["data_set"],
+        sha256=data["sha256"],
+        details=tuple(details),
+        curve=curve,
+    )
+
+
+def read_evaluation(run: Path) -> dict[str, Any] | None:
+    """The `evaluation.json` of a run, if there is one."""
+    path = run / RESULT
+    if not path.exists():
+        return None
+    try:
+        plain = json.loads(path.read_bytes())
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is damaged: expected JSON, but {error}") from None
+    if not isinstance(plain, dict) or (plain.get("format"), plain.get("version")) != (FORMAT, VERSION):
+        raise ValueError(f'{path} does not describe an evaluation: expected "format": "{FORMAT}", version {VERSION}')
+    return plain
+
+
+def group_runs(measured: Sequence[Measured]) -> list[Group]:
+    """Runs of one model on one data set together, whatever their seeds; refused if their images differ."""
+    kinds: dict[str, list[Measured]] = {}
+    for run in measured:
+        kinds.setdefault(json.dumps(_kind(run)), []).append(run)
+    # The first of a name is the one the others are told apart from.
+    first: dict[tuple[str, ...], dict[str, Any]] = {}
+    groups = []
+    for kind, runs in kinds.items():
+        _check_group(runs)
+        name = (runs[0].data_name, runs[0].preset.name, *runs[0].details)
+        plain = json.loads(kind)
+        difference = first_difference(plain, first.setdefault(name, plain))
+        details = [*runs[0].details, *([difference] if difference else [])]
+        title = runs[0].preset.name + (f" ({', '.join(details)})" if details else "")
+        groups.append(Group(title, tuple(sorted(runs, key=lambda run: run.seed))))
+    return sorted(groups, key=lambda group: group.data_name)
+
+
+def _kind(run: Measured) -> dict[str, Any]:
+    """All that runs of one group have in common."""
+    preset, minutes = run.preset, run.settings.run.minutes
+    if minutes is not None:
+        # What was fitted to the time differs from run to run.
+        course = replace(preset.train, steps=1, warmup_steps=0, half_life=1)
+        preset = replace(preset, train=course)
+    return to_plain(preset) | {"minutes": minutes, "tested on": run.data_name, "details": list(run.details)}
+
+
+def _check_group(runs: Sequence[Measured]) -> None:
+    one = runs[0]
+    for other in runs[1:]:
+        if other.sha256 != one.sha256:
+            raise ValueError(
+                f"{one.run} and {other.run} were tested on different images of {one.data_name}, "
+                f"sha256 {_short(one)} and {_short(other)}: evaluate both on the same"
+            )
+    seeds: dict[int, Path] = {}
+    for run in runs:
+        if run.seed in seeds:
+            raise ValueError(
+                f"{seeds[run.seed]} and {run.run} do not differ, not even in their seed {run.seed}: name one"
+            )
+        seeds[run.seed] = run.run
+
+
+def _short(run: Measured) -> str:
+    return f"{(run.sha256 or 'unknown')[:12]}…"
+
+
+def _outdated(run: Path, plain: Mapping[str, Any]) -> str | None:
+    """Why an evaluation no longer holds: the run went on after it."""
+    weights = run / plain["weights"]
+    if not weights.exists():
+        return None
+    step = read_weights(weights).notes.get("step")
+    return None if step == plain["step"] else f"was evaluated at step {plain['step']} and is now at {step}"
+
+
+def _from_validation(run: Path, settings: Settings, curve: tuple[Mapping[str, Any], ...]) -> Measured:
+    if not curve:
+        raise ValueError(f"{run} has neither an evaluation nor validation scores: evaluate it first")
+    name = data_set_of(settings.preset.data) if settings.data.path is None else Path(settings.data.path).name
+    return Measured(
+        run=run,
+        settings=settings,
+        preset=settings.preset,
+        scores=curve[-1]["scores"],
+        step=curve[-1]["step"],
+        data_name=name,
+        data_set=name if settings.data.path is None else None,
+        sha256=None,
+        details=("validation",),
+        curve=curve,
+    )

@@ -1,0 +1,135 @@
+"""A report as Markdown for people, CSV for programs and LaTeX for papers: the same numbers in each."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from cocanet.metrics.scores import SCORES, SLOTS
+from cocanet.paper_scores import SCORE_TITLES, TITLES, PaperRow
+from cocanet.report.runs import Group
+
+PAPER_STEPS = 500_000
+
+
+def score_text(group: Group, name: str) -> str:
+    """Mean and deviation to three digits, of the small MSE to four; a dash where there is no score."""
+    mean, deviation = group.mean(name), group.deviation(name)
+    digits = 4 if name == "mse" else 3
+    if mean is None:
+        return "–"
+    return f"{mean:.{digits}f}" if deviation is None else f"{mean:.{digits}f} ± {deviation:.{digits}f}"
+
+
+def markdown_text(groups: Sequence[Group]) -> str:
+    """A table for each data set: scores down, groups across, the paper's values beside them."""
+    parts = ["# Report\n"]
+    for data, found in _by_data(groups):
+        columns = [["", "seeds", "steps", *SCORE_TITLES.values()], *_rows(found)]
+        wide = [max(3, *map(len, column)) for column in columns]
+        header, *rows = zip(*columns, strict=True)
+        line = ["-" * wide[0], *("-" * (width - 1) + ":" for width in wide[1:])]
+        cells = [
+            [row[0].ljust(wide[0]), *(cell.rjust(width) for cell, width in zip(row[1:], wide[1:], strict=True))]
+            for row in (header, line, *rows)
+        ]
+        table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
+        parts += [f"## {data}\n", table + "\n", "\n".join(_notes(found)) + "\n"]
+    return "\n".join(parts)
+
+
+def csv_text(groups: Sequence[Group]) -> str:
+    """A line for each score of each group, with the paper's beside it; nothing is rounded."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    ours = ["data", "model", "score", "mean", "deviation", "seeds", "steps", "sha256"]
+    writer.writerow([*ours, "paper_model", "paper_mean", "paper_deviation", "paper_seeds"])
+    for group in groups:
+        paper = group.paper
+        for name in SCORES + SLOTS:
+            numbers = [_plain(group.mean(name)), _plain(group.deviation(name))]
+            known = [group.data_name, group.title, name, *numbers, len(group.runs), _steps(group)]
+            row = [*known, group.runs[0].sha256 or ""]
+            if paper is not None and name in paper.scores:
+                score = paper.scores[name]
+                row += [TITLES[paper.model], _plain(score.mean), _plain(score.deviation), paper.seeds]
+            else:
+                row += [""] * 4
+            writer.writerow(row)
+    return text.getvalue()
+
+
+def latex_text(groups: Sequence[Group]) -> str:
+    """One table in the layout of the paper's; it needs `booktabs`."""
+    columns = 3 + len(SCORES)
+    lines = [
+        r"% \usepackage{booktabs}",
+        r"\begin{table*}",
+        r"  \centering",
+        r"  \scriptsize",
+        r"  \setlength{\tabcolsep}{3pt}",
+        r"  \caption{Mean $\pm$ standard deviation over seeds.}",
+        rf"  \begin{{tabular}}{{l{'r' * (columns - 1)}}}",
+        r"    \toprule",
+        r"    & & & \multicolumn{2}{c}{DEC-FG only} & \multicolumn{2}{c}{DEC-BG included}"
+        r" & \multicolumn{2}{c}{ENC-FG only} & \multicolumn{2}{c}{ENC-BG included} & \\",
+        r"    \cmidrule(lr){4-5} \cmidrule(lr){6-7} \cmidrule(lr){8-9} \cmidrule(lr){10-11}",
+        r"    Model & Seeds & Steps & ARI & mSC & ARI & mSC & ARI & mSC & ARI & mSC & MSE \\",
+    ]
+    for data, found in _by_data(groups):
+        lines += [r"    \midrule", rf"    \multicolumn{{{columns}}}{{c}}{{{_escape(data)}}} \\", r"    \midrule"]
+        lines += [f"    {' & '.join(map(_escape, row))} \\\\" for row in _rows(found)]
+    return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table*}"]) + "\n"
+
+
+def _by_data(groups: Sequence[Group]) -> Iterator[tuple[str, list[Group]]]:
+    for data, found in groupby(groups, key=lambda group: group.data_name):
+        yield data, list(found)
+
+
+def _rows(groups: Sequence[Group]) -> Iterator[list[str]]:
+    """Title, seeds, steps and scores of each group, then those of the paper's that belong to them."""
+    for group in groups:
+        yield [group.title, str(len(group.runs)), _steps(group), *(score_text(group, name) for name in SCORES)]
+    papers: list[PaperRow] = []
+    for group in groups:
+        if group.paper is not None and group.paper not in papers:
+            papers.append(group.paper)
+    for paper in papers:
+        scores = [str(paper.scores[name]) for name in SCORES]
+        yield [f"paper's {TITLES[paper.model]}", str(paper.seeds), f"{PAPER_STEPS:,}", *scores]
+
+
+def _notes(groups: Sequence[Group]) -> Iterator[str]:
+    """What the scores were measured on."""
+    tested = dict.fromkeys(run.sha256 for group in groups for run in group.runs if run.sha256)
+    for sha256 in tested:
+        yield f"Test images sha256 `{sha256}`."
+    if any(run.sha256 is None for group in groups for run in group.runs):
+        yield "Groups marked *validation* show the last validation scores of their runs, not test scores."
+
+
+def _steps(group: Group) -> str:
+    steps = sorted({run.step for run in group.runs if run.step is not None})
+    if not steps:
+        return "–"
+    return f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,}–{steps[-1]:,}"
+
+
+def _plain(value: float | None) -> str:
+    return "" if value is None else repr(value)
+
+
+def _escape(text: str) -> str:
+    """Text as LaTeX takes it."""
+    special = {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        "–": "--",
+    }
+    special |= {letter: f"\\{letter}" for letter in "_&%#${}"}
+    return "".join(special.get(letter, letter) for letter in text)

@@ -1,0 +1,153 @@
+"""A run's folder: what was asked for, what happened, and the checkpoints. It may be moved anywhere.
+
+    run.json            preset, settings and data
+    metrics.jsonl       losses and validation scores
+    log.txt             what happened, with dates
+    last.safetensors    weights, optimiser and where the run stands
+    best.safetensors    the weights with the lowest validation error
+    pictures/           fixed validation scenes as they were discovered
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.filesize import decimal
+
+from cocanet.config import Preset, RunConfig
+from cocanet.config_file import first_difference, from_plain, to_plain
+from cocanet.files import existing_parent, sync_folder, write_atomically
+
+FORMAT = "cocanet-run"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """Where the images come from: a folder of the user's, or scenes made for the run."""
+
+    path: str | None = None
+    images: int | None = None
+    """How many scenes to make for training."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides a run."""
+
+    preset: Preset
+    run: RunConfig
+    data: DataChoice
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    path: Path
+
+    @property
+    def settings_file(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def last(self) -> Path:
+        return self.path / "last.safetensors"
+
+    @property
+    def best(self) -> Path:
+        return self.path / "best.safetensors"
+
+    def picture(self, step: int) -> Path:
+        return self.path / "pictures" / f"step-{step:06d}.png"
+
+    def log(self, text: str) -> None:
+        """Add a dated line to the log."""
+        with (self.path / "log.txt").open("a") as file:
+            file.write(f"{datetime.now().isoformat(timespec='seconds')} {text}\n")
+
+    def write_settings(self, settings: Settings) -> None:
+        versions = {"cocanet": version("cocanet"), "torch": torch.__version__}
+        content = {"format": FORMAT, "version": VERSION} | to_plain(settings) | versions
+        write_atomically(self.settings_file, [json.dumps(content, indent=1).encode(), b"\n"])
+        sync_folder(self.path)
+
+    def read_settings(self) -> Settings:
+        """What the run was started with; ValueError if the folder holds no run."""
+        content = self._read_json()
+        parts = {name: content.get(name, {}) for name in ("preset", "run", "data")}
+        return from_plain(Settings, parts, str(self.settings_file))
+
+    def _read_json(self) -> Mapping[str, Any]:
+        try:
+            content = json.loads(self.settings_file.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            raise ValueError(f"{self.path} is not a run folder: {self.settings_file.name} is missing") from None
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise ValueError(f"{self.settings_file} is damaged: expected JSON, but {error}") from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise ValueError(f'{self.settings_file} does not describe a run: expected "format": "{FORMAT}"')
+        if content.get("version") != VERSION:
+            raise ValueError(f"{self.settings_file} has version {content.get('version')!r}, expected {VERSION}")
+        return content
+
+    @property
+    def exists(self) -> bool:
+        return self.settings_file.exists()
+
+
+def trained_on(path: Path) -> Path | None:
+    """The user's data that the run of a folder, or of a checkpoint in one, was trained on."""
+    folder = RunFolder(path if path.is_dir() else path.parent)
+    if not path.is_dir() and not folder.exists:
+        return None
+    given = folder.read_settings().data.path
+    return None if given is None else Path(given)
+
+
+def check_new(folder: RunFolder) -> None:
+    """Nothing is in the way of a new run."""
+    if folder.exists:
+        raise ValueError(f"{folder.path} already holds a run: add --resume to continue it, or choose another --out")
+    if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+        raise ValueError(f"{folder.path} is neither empty nor a run folder; choose another --out")
+
+
+def check_same(folder: RunFolder, settings: Settings) -> None:
+    """The run in a folder can go on with these settings: same model, data and seed."""
+    before, now = folder.read_settings(), settings
+    for what, old, new in (
+        ("model", to_plain(before.preset.model), to_plain(now.preset.model)),
+        ("data", to_plain(before.preset.data) | to_plain(before.data), to_plain(now.preset.data) | to_plain(now.data)),
+        ("seed", before.run.seed, now.run.seed),
+    ):
+        difference = first_difference(old, new, what)
+        if difference:
+            raise ValueError(f"{folder.path} cannot be resumed with another {what}: it has {difference}")
+
+
+def check_writable(folder: RunFolder, needed: int) -> None:
+    """The disk takes a run of `needed` bytes; known before hours are spent on it."""
+    parent = existing_parent(folder.path)
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ValueError(f"cannot write to {folder.path}: {parent} is not a folder that you may write to")
+    free = shutil.disk_usage(parent).free
+    if free < needed:
+        raise ValueError(f"{folder.path} needs about {decimal(needed)}, but its disk has only {decimal(free)} free")
+    folder.path.mkdir(parents=True, exist_ok=True)
+    try:
+        write_atomically(folder.path / ".writable", [b""])
+        (folder.path / ".writable").unlink()
+    except OSError as error:
+        raise ValueError(f"cannot write to {folder.path}: {error.strerror}") from None

@@ -1,0 +1,136 @@
+"""A run while it runs: everything the loop works on, set up afresh or as a checkpoint left it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lightning_fabric import Fabric
+
+from cocanet.config import RunConfig, TrainConfig
+from cocanet.data.loader import Loader, LoaderConfig
+from cocanet.data.splits import at_size, open_split
+from cocanet.data.views import Images
+from cocanet.models.build import build
+from cocanet.models.coca_net import CocaNet
+from cocanet.train import journal
+from cocanet.train.checkpoint import Standing, load_checkpoint
+from cocanet.train.display import Display
+from cocanet.train.loss import Objective
+from cocanet.train.optimiser import make_optimiser
+from cocanet.train.run_folder import RunFolder, Settings, check_writable
+from cocanet.train.tensorboard import Scalars
+
+_PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
+
+
+@dataclass
+class Speed:
+    """Images a second, since the last line of the journal."""
+
+    images: int = 0
+    seconds: float = 0.0
+    value: float = math.nan
+
+    def measure(self, standing: Standing) -> None:
+        if standing.seconds > self.seconds:
+            self.value = (standing.images - self.images) / (standing.seconds - self.seconds)
+        self.images, self.seconds = standing.images, standing.seconds
+
+
+@dataclass
+class Session:
+    """A run while it runs: what it was asked, what it works on, and where it stands."""
+
+    settings: Settings
+    folder: RunFolder
+    fabric: Fabric
+    model: CocaNet
+    objective: Any  # what fabric makes of an Objective
+    optimiser: Any  # what fabric makes of an optimiser
+    loader: Loader
+    validation: Images
+    display: Display
+    scalars: Scalars
+    standing: Standing
+    speed: Speed = field(default_factory=Speed)
+    looking: float = 0.0
+    """Seconds spent on validation since the run was started or resumed."""
+    told: set[str] = field(default_factory=set)
+    """Diseases that were shown already."""
+
+    @property
+    def train(self) -> TrainConfig:
+        return self.settings.preset.train
+
+    @property
+    def run(self) -> RunConfig:
+        return self.settings.run
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes, shows and validates."""
+        return bool(self.fabric.is_global_zero)
+
+
+def make_fabric(run: RunConfig) -> Fabric:
+    many = run.devices * run.nodes > 1
+    return Fabric(
+        accelerator=run.accelerator,
+        devices=run.devices,
+        num_nodes=run.nodes,
+        strategy="ddp" if many else "auto",
+        precision=_PRECISIONS[run.precision],  # type: ignore[arg-type]
+    )
+
+
+def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool) -> Session:
+    """Data, model, optimiser and folder of a run, as it was left if it is resumed."""
+    preset, run = settings.preset, settings.run
+    with fabric.rank_zero_first(local=True):
+        path = Path(settings.data.path) if settings.data.path else None
+        both = open_split(preset.data, "train", path, settings.data.images), open_split(preset.data, "validation", path)
+        images, validation = (at_size(split, preset.model.image_size, preset.data, path) for split in both)
+    config = LoaderConfig(
+        preset.train.batch_size,
+        seed=run.seed,
+        pad=preset.train.crop_padding,
+        rank=fabric.global_rank,
+        world_size=fabric.world_size,
+    )
+    loader = Loader(images, config, device=fabric.device)
+    model = build(preset, seed=run.seed)
+    objective, optimiser = fabric.setup(Objective(model), make_optimiser(model, preset.train))
+    standing = Standing()
+    if resume and folder.last.exists():
+        standing = load_checkpoint(folder.last, model, optimiser.optimizer)
+        loader.load_state(standing.loader)
+    if fabric.is_global_zero:
+        _prepare_folder(folder, settings, model, standing, resume)
+    fabric.barrier()
+    return Session(
+        settings=settings,
+        folder=folder,
+        fabric=fabric,
+        model=model,
+        objective=objective,
+        optimiser=optimiser,
+        loader=loader,
+        validation=validation,
+        display=Display(None if run.minutes else preset.train.steps, run.minutes, enabled=fabric.is_global_zero),
+        scalars=Scalars(
+            folder.path if run.tensorboard and fabric.is_global_zero else None, standing.step + 1 if resume else None
+        ),
+        standing=standing,
+    )
+
+
+def _prepare_folder(folder: RunFolder, settings: Settings, model: CocaNet, standing: Standing, resume: bool) -> None:
+    bytes_of_weights = sum(weight.nbytes for weight in model.state_dict().values())
+    # Weights and two moments, each file once more while it is being replaced, and the best weights.
+    check_writable(folder, 8 * bytes_of_weights + 2**24)
+    folder.write_settings(settings)
+    journal.rewind(folder.metrics, standing.step)
+    folder.log(f"resumed at step {standing.step}" if resume else f"started {settings.preset.name}")

@@ -1,0 +1,64 @@
+"""A look at the validation split while a run goes on: scores, diseases and a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from cocanet.data.loader import Batch, Loader, LoaderConfig
+from cocanet.data.views import Images
+from cocanet.figures import discovery_grid, save
+from cocanet.metrics.scores import SCORES, SLOTS, SegmentationScores
+from cocanet.models.output import Output
+from cocanet.train.diagnosis import Finding, diagnose
+
+SHOWN = 6
+LEAST_BATCH = 32
+"""Fewer images at once may look ill by chance."""
+UNLABELLED = ("mse", *SLOTS)
+"""What can be known without labels."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Means over the split, and what seems to be wrong."""
+
+    scores: dict[str, float]
+    findings: list[Finding]
+
+
+@torch.inference_mode()
+def validate(
+    model: nn.Module, images: Images, batch_size: int, device: torch.device, picture: Path
+) -> Validation:
+    """Score a model, look for diseases, and draw the first scenes of the split."""
+    loader = Loader(images, LoaderConfig(max(LEAST_BATCH, batch_size), shuffle=False, drop_last=False), device=device)
+    scores = SegmentationScores(images.background_labels, sync_on_compute=False).to(device)
+    first: tuple[Batch, Output] | None = None
+    training = model.training
+    model.eval()
+    try:
+        for batch in loader.epoch():
+            output = model(batch.images)
+            scores.update(output, batch.labels, batch.images)
+            first = first or (batch, output)
+    finally:
+        model.train(training)
+    assert first is not None, "the loader refuses an empty split"
+    draw(*first, images, picture)
+    means = scores.compute()
+    known = SCORES + SLOTS if images.has_labels else UNLABELLED
+    return Validation(
+        scores={name: float(means[name]) for name in known},
+        findings=diagnose(first[1]),
+    )
+
+
+def draw(batch: Batch, output: Output, images: Images, picture: Path) -> None:
+    """Write a picture of what was found in the first scenes of a batch."""
+    shown = slice(min(SHOWN, len(batch.images)))
+    truth = batch.labels[shown] if images.has_labels else None
+    save(discovery_grid(batch.images[shown], truth, output, images.background_labels), picture)

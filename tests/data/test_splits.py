@@ -1,0 +1,104 @@
+"""Which images train, which are watched, which are scored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cocanet.config import DataConfig
+from cocanet.data import splits
+from cocanet.data.splits import fingerprint, open_split
+from cocanet.data.store_writer import write_store
+from tests.data.sources import NoiseSource
+
+TETROMINOES = DataConfig("tetrominoes")
+FROZEN = {
+    "tetrominoes": "fe5269b7339b88bf602bdb9024b5c76da48a4d8dee76ba48402140b75893e380",
+    "multi-dsprites": "6872f2d4a8640bfc272bcf7f3a27fd5e45be7221476dd37bf111ddae3e2e4abc",
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("COCANET_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_the_test_split_is_frozen(name):
+    """If this fails, scores of older versions can no longer be compared: do not change the hash lightly."""
+    images = open_split(DataConfig(name), "test")
+    assert len(images) == 2000
+    assert fingerprint(images) == FROZEN[name]
+
+
+def test_generated_splits_share_no_image(monkeypatch):
+    monkeypatch.setattr(splits, "TEST_IMAGES", 50)
+    monkeypatch.setattr(splits, "VALIDATION_IMAGES", 50)
+    seen = set()
+    for split in ("train", "validation", "test"):
+        images = open_split(TETROMINOES, split, images=50)
+        seen |= {image.tobytes() for image in images.gather(np.arange(50))[0]}
+    assert len(seen) == 150
+
+
+def test_scenes_are_made_once(cache, monkeypatch):
+    monkeypatch.setattr(splits, "VALIDATION_IMAGES", 20)
+    first = open_split(TETROMINOES, "validation").gather(np.arange(20))
+    monkeypatch.setattr("cocanet.data.commands.fill", lambda *args, **options: pytest.fail("made again"))
+    second = open_split(TETROMINOES, "validation").gather(np.arange(20))
+    np.testing.assert_array_equal(first[0], second[0])
+    assert [path.name for path in cache.iterdir()] == ["tetrominoes-validation-20"]
+
+
+def test_the_fingerprint_sees_every_pixel_and_label(tmp_path):
+    class Changed(NoiseSource):
+        def __getitem__(self, index):
+            sample = super().__getitem__(index)
+            if index == 3:
+                getattr(sample, self.part)[4, 6] ^= 1
+            return sample
+
+    plain = fingerprint(write_store(NoiseSource(9), tmp_path / "plain", shard_size=4))
+    assert fingerprint(write_store(NoiseSource(9), tmp_path / "again", shard_size=2)) == plain
+    for part in ("image", "labels"):
+        Changed.part = part
+        assert fingerprint(write_store(Changed(9), tmp_path / part)) != plain
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(9, (9, 9, 9)), (30, (24, 3, 3)), (5000, (4180, 320, 500))])
+def test_a_store_is_divided_in_its_order(tmp_path, count, sizes):
+    store = write_store(NoiseSource(count, size=(2, 2)), tmp_path / "store")
+    parts = [open_split(TETROMINOES, split, tmp_path / "store") for split in ("train", "validation", "test")]
+    assert tuple(len(part) for part in parts) == sizes
+    if count >= 10:
+        rows = np.concatenate([part.gather(np.arange(len(part)))[0] for part in parts])
+        np.testing.assert_array_equal(rows, store.gather(np.arange(count))[0])
+
+
+def test_stores_side_by_side_are_taken_as_they_are(tmp_path):
+    for seed, (name, count) in enumerate((("train", 20), ("val", 5), ("test", 6))):
+        write_store(NoiseSource(count, seed=seed), tmp_path / name)
+    found = [len(open_split(TETROMINOES, split, tmp_path)) for split in ("train", "validation", "test")]
+    assert found == [20, 5, 6]
+
+
+def test_train_alone_is_divided(tmp_path):
+    write_store(NoiseSource(40), tmp_path / "train")
+    write_store(NoiseSource(7), tmp_path / "test")
+    found = [len(open_split(TETROMINOES, split, tmp_path)) for split in ("train", "validation", "test")]
+    assert found == [40, 4, 7]
+
+
+def test_samples_outside_of_a_part_are_refused(tmp_path):
+    write_store(NoiseSource(30), tmp_path / "store")
+    part = open_split(TETROMINOES, "train", tmp_path / "store")
+    with pytest.raises(IndexError, match="sample 24 of 24"):
+        part.gather(np.array([0, 24]))
+
+
+def test_missing_and_foreign_folders(tmp_path):
+    with pytest.raises(ValueError, match="does not exist"):
+        open_split(TETROMINOES, "train", tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"is not a store: meta\.json is missing"):
+        open_split(TETROMINOES, "train", tmp_path)

@@ -1,0 +1,302 @@
+"""`coca evaluate`: its numbers, which images it takes, the files it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from sklearn.metrics import adjusted_rand_score
+
+from cocanet import presets
+from cocanet.config import DataConfig
+from cocanet.data import splits
+from cocanet.data.loader import Loader, LoaderConfig
+from cocanet.data.sample import Sample
+from cocanet.data.store import Store
+from cocanet.data.store_writer import write_store
+from cocanet.evaluation.command import run_evaluation
+from cocanet.evaluation.files import PER_IMAGE, RESULT, WORST, worst_scenes
+from cocanet.evaluation.protocol import SCORES, SLOTS, evaluate
+from cocanet.evaluation.trained import EvaluationSettings, change_slots, evaluate_trained
+from cocanet.weights import open_trained, write_weights
+from tests.small_runs import Squares, make_run, tiny_preset
+
+TEST_IMAGES = 24
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def small_splits(cache, monkeypatch):
+    monkeypatch.setenv("COCANET_CACHE", str(cache))
+    monkeypatch.setattr(splits, "TEST_IMAGES", TEST_IMAGES)
+
+
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "squares"
+    write_store(Squares(40), folder)
+    return folder
+
+
+def result_of(folder: Path) -> dict:
+    return json.loads((folder / RESULT).read_text())
+
+
+def without_speed(plain: dict) -> dict:
+    return {name: value for name, value in plain.items() if name != "images_per_second"}
+
+
+def test_scores_are_those_of_the_protocol_on_the_frozen_split(tmp_path):
+    run = make_run(tmp_path / "run")
+    run_evaluation(run, EvaluationSettings(batch_size=10))
+    plain = result_of(run)
+    images = splits.open_split(DataConfig("tetrominoes"), "test")
+    assert len(images) == plain["images"] == TEST_IMAGES
+    batches = Loader(images, LoaderConfig(10, shuffle=False, drop_last=False)).epoch()
+    assert plain["scores"] == evaluate(open_trained(run).model, batches, 1)
+    assert plain["data"]["sha256"] == splits.fingerprint(images)
+    assert plain["step"] == 500
+    assert plain["preset"] == "tetrominoes"
+    assert plain["images_per_second"] > 0
+    assert plain["paper"]["scores"]["decoder_ari_fg"] == {"mean": 0.99, "deviation": 0.01}
+    assert plain["slots"]["slots"] == 4
+
+
+def test_scores_of_each_image_are_scikit_learns(tmp_path):
+    run = make_run(tmp_path / "run")
+    run_evaluation(run, EvaluationSettings())
+    with (run / PER_IMAGE).open() as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == ("index", *SCORES, *SLOTS)
+    assert [int(row["index"]) for row in rows] == list(range(TEST_IMAGES))
+    images, labels = splits.open_split(DataConfig("tetrominoes"), "test").gather(np.arange(6))
+    with torch.inference_mode():
+        output = open_trained(run).model(torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255)
+    for side, masks in (("decoder", output.decoder_masks), ("encoder", output.encoder_masks)):
+        for index, found in enumerate(masks.argmax(1).numpy()):
+            truth, objects = labels[index], labels[index] >= 1
+            assert float(rows[index][f"{side}_ari"]) == pytest.approx(adjusted_rand_score(truth.ravel(), found.ravel()))
+            expected = adjusted_rand_score(truth[objects], found[objects])
+            assert float(rows[index][f"{side}_ari_fg"]) == pytest.approx(expected)
+    for name in SCORES:
+        mean = math.fsum(float(row[name]) for row in rows) / len(rows)
+        assert result_of(run)["scores"][name] == pytest.approx(mean, abs=1e-12)
+
+
+class Altered(Squares):
+    def __init__(self, part: str) -> None:
+        super().__init__(20)
+        self.part = part
+
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        if index == 7:
+            getattr(sample, self.part)[3, 4] ^= 1
+        return sample
+
+
+def test_a_single_pixel_or_label_changes_the_hash(tmp_path):
+    stores = [write_store(source, tmp_path / str(number)) for number, source in enumerate(
+        [Squares(20), Altered("image"), Altered("labels"), Squares(20)]
+    )]  # fmt: skip
+    hashes = [splits.fingerprint(store) for store in stores]
+    assert hashes[0] == hashes[3]
+    assert len(set(hashes)) == 3
+
+
+def test_a_moved_run_gives_the_same_result(tmp_path):
+    run = make_run(tmp_path / "here" / "run")
+    run_evaluation(run, EvaluationSettings())
+    before = result_of(run)
+    shutil.move(tmp_path / "here", tmp_path / "there")
+    moved = tmp_path / "there" / "run"
+    (moved / RESULT).unlink()
+    run_evaluation(moved, EvaluationSettings())
+    assert without_speed(result_of(moved)) == without_speed(before)
+    assert str(tmp_path) not in json.dumps(before)
+
+
+def test_images_without_labels_have_an_error_and_slots_only(tmp_path, capsys):
+    run = make_run(tmp_path / "run")
+    write_store(Squares(9, has_labels=False), tmp_path / "bare")
+    run_evaluation(run, EvaluationSettings(data=tmp_path / "bare"))
+    plain = result_of(run)
+    assert [name for name in SCORES if plain["scores"][name] is not None] == ["mse"]
+    assert plain["images_without_foreground"] is None
+    assert plain["slots"]["slots"] == 4
+    assert plain["paper"] is None
+    with (run / PER_IMAGE).open() as file:
+        assert {row["decoder_ari"] for row in csv.DictReader(file)} == {""}
+    printed = capsys.readouterr().out
+    assert "–" in printed
+    assert "have no labels" in printed
+
+
+def test_images_without_foreground_are_counted_apart(tmp_path, squares):
+    run = make_run(tmp_path / "run")
+    scores = {}
+    for compat in (False, True):
+        found = evaluate_trained(run, EvaluationSettings(data=squares, compat=compat)).to_plain()
+        assert found["images_without_foreground"] == 10
+        scores[compat] = found["scores"]
+    assert scores[True]["decoder_ari_fg"] == pytest.approx(0.75 * scores[False]["decoder_ari_fg"] + 0.25)
+    assert scores[True]["decoder_msc_fg"] == pytest.approx(0.75 * scores[False]["decoder_msc_fg"])
+    assert scores[True]["decoder_ari"] == scores[False]["decoder_ari"]
+
+
+def test_which_images_are_taken(tmp_path, squares):
+    settings = EvaluationSettings()
+    mine = tmp_path / "mine"
+    shutil.copytree(squares, mine)
+    run = make_run(tmp_path / "run", data=mine)
+    test_part = splits.fingerprint(splits.Part(Store(squares), 36, 40))
+    assert evaluate_trained(run, settings).sha256 == test_part
+    assert evaluate_trained(run / "last.safetensors", settings).sha256 == test_part
+    assert evaluate_trained(run, EvaluationSettings(data=mine)).sha256 == test_part
+    # Another store is scored as a whole, unless it may be the one that is gone.
+    assert len(evaluate_trained(run, EvaluationSettings(data=squares)).data.images) == 40
+    mine.rename(tmp_path / "moved")
+    moved = evaluate_trained(run, EvaluationSettings(data=tmp_path / "moved"))
+    assert moved.sha256 == test_part
+    assert "taken for" in moved.data.description
+    with pytest.raises(ValueError, match=r"trained on .*mine, which is not there any more: say with --data"):
+        evaluate_trained(run, settings)
+
+
+def test_a_folder_with_a_test_part_is_scored_on_it(tmp_path, squares):
+    shutil.copytree(squares, tmp_path / "data" / "train")
+    write_store(Squares(5), tmp_path / "data" / "test")
+    found = evaluate_trained(make_run(tmp_path / "run"), EvaluationSettings(data=tmp_path / "data"))
+    assert found.sha256 == splits.fingerprint(Store(tmp_path / "data" / "test"))
+    assert found.data.name == "data"
+
+
+def test_a_store_of_a_published_set_has_the_papers_scores_beside_it(tmp_path):
+    from cocanet.data.scenes.tetrominoes import Tetrominoes
+
+    write_store(Tetrominoes(5, seed=9), tmp_path / "mine")
+    found = evaluate_trained(make_run(tmp_path / "run"), EvaluationSettings(data=tmp_path / "mine"))
+    assert found.data.name == "tetrominoes"
+    assert found.paper.scores["mse"].mean == 0.001
+
+
+def test_json_to_stdout_is_all_there_is_on_stdout(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COCANET_CACHE", str(tmp_path / "fresh"))  # making the split prints too
+    run = make_run(tmp_path / "run")
+    run_evaluation(run, EvaluationSettings(), json_file="-")
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == result_of(run)
+    assert "decoder ARI-FG" in captured.err
+
+
+def test_json_to_a_file_is_a_copy(tmp_path):
+    run = make_run(tmp_path / "run")
+    run_evaluation(run, EvaluationSettings(checkpoint="best"), json_file=str(tmp_path / "new" / "scores.json"))
+    assert json.loads((tmp_path / "new" / "scores.json").read_text()) == result_of(run)
+    assert result_of(run)["weights"] == "best.safetensors"
+    assert result_of(run)["step"] == 250
+
+
+def test_bare_weights_write_into_the_current_folder_or_where_they_are_told(tmp_path, monkeypatch):
+    preset = tiny_preset()
+    model = open_trained(make_run(tmp_path / "run")).model
+    weights = tmp_path / "shared" / "model.safetensors"
+    weights.parent.mkdir()
+    write_weights(weights, preset, model.state_dict(), {})
+    monkeypatch.chdir(tmp_path)
+    run_evaluation(weights, EvaluationSettings())
+    run_evaluation(weights, EvaluationSettings(), out=tmp_path / "told")
+    for folder in (tmp_path / "evaluation", tmp_path / "told"):
+        assert result_of(folder)["step"] is None
+        assert {path.name for path in folder.iterdir()} == {RESULT, PER_IMAGE, WORST}
+    assert list(weights.parent.iterdir()) == [weights]
+
+
+def test_the_worst_scenes_are_the_lowest_scores_and_drawn(tmp_path, squares):
+    run = make_run(tmp_path / "run")
+    found = run_evaluation(run, EvaluationSettings(data=squares))
+    score, indices = worst_scenes(found)
+    values = found.scored.per_image["decoder_ari_fg"].tolist()
+    ranked = sorted((value, index) for index, value in enumerate(values) if not math.isnan(value))
+    assert score == "decoder_ari_fg"
+    assert indices == [index for _, index in ranked[:6]]
+    with Image.open(run / WORST) as picture:
+        assert picture.height > picture.width
+
+
+def test_fewer_slots_use_the_same_weights_and_more_are_refused(tmp_path):
+    run = make_run(tmp_path / "run")
+    plain = evaluate_trained(run, EvaluationSettings(slots=2)).to_plain()
+    assert plain["slots"]["slots"] == 2
+    assert plain["preset"] == "tetrominoes-slots2"
+    assert evaluate_trained(run, EvaluationSettings(slots=4)).to_plain()["preset"] == "tetrominoes"
+    with pytest.raises(ValueError, match=r"--slots 5 is more than the 4 .*--dynamic"):
+        evaluate_trained(run, EvaluationSettings(slots=5))
+    with pytest.raises(ValueError, match="--slots must be at least 1, not 0"):
+        evaluate_trained(run, EvaluationSettings(slots=0))
+
+
+def test_dynamic_slots_let_the_scene_decide(tmp_path, squares):
+    found = evaluate_trained(make_run(tmp_path / "run"), EvaluationSettings(data=squares, dynamic=True))
+    assert found.trained.preset.name == "tetrominoes-dyna"
+    assert len(found.scored.per_image["slots"].unique()) > 1
+    dyna = presets.with_dynamic_slots(tiny_preset())
+    assert change_slots(dyna, 6, dynamic=False).model.dynamic.most == 6
+    assert change_slots(dyna, None, dynamic=True) == dyna
+
+
+def test_random_anchors_repeat(tmp_path):
+    run = make_run(tmp_path / "run", preset=presets.with_random_anchors(tiny_preset()))
+    one, other = (evaluate_trained(run, EvaluationSettings()).to_plain() for _ in range(2))
+    assert one["scores"] == other["scores"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"data": Path("nowhere")}, "the data folder nowhere does not exist"),
+        ({"device": "warp"}, "no device 'warp'"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+    ],
+)
+def test_mistakes_name_the_value(tmp_path, settings, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate_trained(make_run(tmp_path / "run"), EvaluationSettings(**settings))
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"is not a run folder: run\.json is missing"):
+        run_evaluation(tmp_path, EvaluationSettings())
+    with pytest.raises(ValueError, match="expected a weights file or a run folder"):
+        run_evaluation(tmp_path / "nothing", EvaluationSettings())
+
+
+def test_images_of_another_size_are_refused(tmp_path):
+    write_store(Squares(3, size=40), tmp_path / "large")
+    with pytest.raises(ValueError, match=r"large holds images of 40×40 pixels; this model takes 32×32"):
+        evaluate_trained(make_run(tmp_path / "run"), EvaluationSettings(data=tmp_path / "large"))
+
+
+def test_broken_weights_are_named_not_averaged(tmp_path):
+    run = make_run(tmp_path / "run")
+    broken = {name: weight * math.nan for name, weight in open_trained(run).model.state_dict().items()}
+    write_weights(run / "last.safetensors", tiny_preset(), broken, {"step": 1})
+    with pytest.raises(ValueError, match="not finite"):
+        evaluate_trained(run, EvaluationSettings())
+
+
+def test_an_unwritable_place_is_known_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="cannot write to"):
+        run_evaluation(make_run(tmp_path / "run"), EvaluationSettings(), out=tmp_path / "file" / "below")

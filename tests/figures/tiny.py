@@ -1,0 +1,57 @@
+"""A tiny model, outputs made by hand, and a look at what a figure holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+import cocanet
+from cocanet.config import BackboneConfig, CocaNetConfig, ConvConfig, DataConfig, DecoderConfig, LevelConfig, Preset
+from cocanet.models.coca_net import CocaNet
+from cocanet.models.output import Output
+
+CONFIG = CocaNetConfig(
+    image_size=(8, 12),
+    dim=16,
+    backbone=BackboneConfig(channels=8, kernel=3),
+    levels=(
+        LevelConfig(window=(4, 3), clusters=3, temperature=2.0, depth=1),
+        LevelConfig(window=(2, 4), clusters=4, temperature=2.0, depth=1),
+    ),
+    decoder=DecoderConfig((8, 12), (ConvConfig(8, 5), ConvConfig(4, 3))),
+)
+PRESET = Preset("tiny", CONFIG, DataConfig("tetrominoes", background_labels=2))
+
+
+def tiny_model(**changes) -> CocaNet:
+    return cocanet.build(replace(CONFIG, **changes), seed=0).eval()
+
+
+def tiny_images(count: int = 2, seed: int = 0) -> torch.Tensor:
+    return torch.rand(count, 3, *CONFIG.image_size, generator=torch.Generator().manual_seed(seed))
+
+
+def output_of(decoder: torch.Tensor, encoder: torch.Tensor, slots: int) -> Output:
+    """What a model would return whose masks are hard and equal to these labels, `b h w`."""
+    masks = [torch.nn.functional.one_hot(x, slots).permute(0, 3, 1, 2).float() for x in (decoder, encoder)]
+    batch, height, width = decoder.shape
+    return Output(
+        slots=torch.zeros(batch, slots, 4),
+        slot_images=torch.linspace(-0.5, 1.5, batch * slots * 3 * height * width).view(batch, slots, 3, height, width),
+        decoder_masks=masks[0],
+        encoder_masks=masks[1],
+        in_use=torch.ones(batch, slots, dtype=torch.bool),
+        mixture=torch.full((batch, 3, height, width), 0.5),
+    )
+
+
+def pictures(figure: Figure) -> list[np.ndarray]:
+    """Every panel's picture, in the order they were drawn."""
+    return [np.asarray(image.get_array()) for image in figure.axes[0].images]
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts]

@@ -1,0 +1,145 @@
+"""Our copy of the paper's results against its own LaTeX, cell by cell."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cocanet import presets
+from cocanet.config import DataConfig
+from cocanet.metrics.scores import SCORES
+from cocanet.paper_scores import (
+    PAPER,
+    PAPER_DATA_SETS,
+    PAPER_ONE_SEED,
+    SCORE_TITLES,
+    TITLES,
+    data_set_of,
+    data_set_of_recipe,
+    paper_row,
+)
+
+MODELS = {
+    "GEN-v2": "genesis-v2",
+    "INV-SA": "inv-sa",
+    "BOQ-SA": "bo-qsa",
+    "BOQSA": "bo-qsa",
+    "COCA-Net": "coca-net",
+    "COCA-Net-RAS": "coca-net-ras",
+    "COCA-Net-Dyna": "coca-net-dyna",
+}
+DATA_SETS = {
+    "Tetrominoes": "tetrominoes",
+    "Multi-dSprites": "multi-dsprites",
+    "ObjectsRoom": "objects-room",
+    "ShapeStacks": "shapestacks",
+    "CLEVR6": "clevr6",
+    "CLEVRTex": "clevrtex",
+    "CLEVR": "clevr",
+}
+
+
+@pytest.fixture(scope="module")
+def tex() -> str:
+    default = Path(__file__).resolve().parents[2] / "shared" / "paper" / "coca-net.tex"
+    path = Path(os.environ.get("COCANET_PAPER", default))
+    if not path.exists():
+        pytest.skip(f"the paper's LaTeX is not at {path}; set COCANET_PAPER to it")
+    return path.read_text()
+
+
+def cells_of(tex: str, label: str) -> dict[tuple[str, str], list[str]]:
+    """Printed numbers by model and data set, of the table with a label."""
+    table = tex[tex.index(rf"\label{{{label}}}") :]
+    table = table[: table.index(r"\end{tabular}")]
+    found, data_set = {}, ""
+    for line in table.splitlines():
+        heading = re.match(r"\s*\\multicolumn\{\d+\}\{c\}\{([\w-]+)\}\s*\\\\", line)
+        if heading:
+            data_set = DATA_SETS[heading[1]]
+        model = re.match(r"\s*([\w-]+)\s*(\\cite|\(ours\)|&)", line)
+        if model and model[1] in MODELS:
+            cells = re.sub(r"\\cite\{[^}]*\}", "", line).split("&")[1:]
+            found[MODELS[model[1]], data_set] = [
+                re.search(r"\d[\d.]*(\$\\pm\$\d[\d.]*)?", cell.replace(r"\multicolumn{1}{c}", ""))[0] for cell in cells
+            ]
+    return found
+
+
+@pytest.mark.parametrize("label", ["quantitative", "tbl:supp_quant"])
+def test_three_seeds_as_printed(tex, label):
+    printed = cells_of(tex, label)
+    assert len(printed) == (16 if label == "quantitative" else 8)
+    for key, cells in printed.items():
+        ours = [str(PAPER[key].scores[name]).replace(" ± ", r"$\pm$") for name in SCORES]
+        assert ours == cells, key
+
+
+def test_both_tables_together_are_all_of_it(tex):
+    assert set(PAPER) == set(cells_of(tex, "quantitative")) | set(cells_of(tex, "tbl:supp_quant"))
+
+
+def test_the_short_table_has_the_same_means(tex):
+    printed = cells_of(tex, "tbl:tetro")
+    assert len(printed) == 4
+    for key, cells in printed.items():
+        for name, cell in zip(SCORES[4:8], cells, strict=True):
+            assert PAPER[key].scores[name].mean == float(cell.partition("$")[0]), key
+
+
+@pytest.mark.parametrize("label", ["tbl:supp_abl_ras", "tbl:supp_abl_dyna"])
+def test_one_seed_as_printed(tex, label):
+    printed = cells_of(tex, label)
+    assert len(printed) == 4
+    for (model, data_set), cells in printed.items():
+        if data_set == "clevr":
+            data_set = "clevr10" if model == "coca-net-dyna" else "clevr6"
+        row = PAPER_ONE_SEED[model, data_set]
+        if label == "tbl:supp_abl_dyna":
+            slots = cells.pop(0)
+            assert row.slots is None or f"{row.slots:.2f}" == slots
+        assert [str(row.scores[name]) for name in SCORES] == cells, (model, data_set)
+
+
+def test_every_preset_finds_its_data_set_and_every_model_has_a_title():
+    assert {data_set_of(make().data) for make in presets.PRESETS.values()} == set(PAPER_DATA_SETS)
+    assert {name for name, make in presets.PRESETS.items() if data_set_of(make().data) == name} == set(presets.PRESETS)
+    assert {model for model, _ in [*PAPER, *PAPER_ONE_SEED]} == set(TITLES)
+    assert tuple(SCORE_TITLES) == SCORES
+
+
+def test_a_variant_is_compared_with_its_own_row_if_there_is_one():
+    rooms, clevr = presets.objects_room(), presets.clevr6()
+    assert paper_row(presets.with_random_anchors(rooms).model, "objects-room").model == "coca-net-ras"
+    assert paper_row(presets.with_random_anchors(clevr).model, "clevr6").model == "coca-net"
+    assert paper_row(presets.with_dynamic_slots(clevr).model, "clevr10").slots == 7.49
+    assert paper_row(clevr.model, "clevr10") is None
+    assert paper_row(clevr.model, None) is None
+
+
+@pytest.mark.parametrize(
+    ("recipe", "expected"),
+    [
+        ({"name": "clevr", "max_objects": 6}, "clevr6"),
+        ({"name": "clevr", "max_objects": 10}, "clevr10"),
+        ({"name": "clevrtex", "max_objects": 10}, "clevrtex"),
+        ({"name": "multi-dsprites", "max_objects": 5}, "multi-dsprites"),
+        ({"name": "multi-dsprites", "max_objects": 3}, None),
+        ({"name": "deepmind-tfrecord", "set": "tetrominoes", "file": "tetrominoes_train.tfrecords"}, "tetrominoes"),
+        ({"name": "deepmind-tfrecord", "set": "clevr_with_masks", "split": "clevr6/test", "file": "c"}, "clevr6"),
+        ({"name": "deepmind-tfrecord", "set": "multi_dsprites", "file": "multi_dsprites_binarized.tfrecords"}, None),
+        ({"name": "ocl-hdf5", "file": "multidsprites_colored_on_grayscale-full.hdf5"}, "multi-dsprites"),
+        ({"name": "folder", "folder": "tetrominoes"}, None),
+    ],
+)
+def test_stores_are_recognised_by_their_recipe(recipe, expected):
+    assert data_set_of_recipe(recipe) == expected
+
+
+def test_a_changed_number_of_objects_is_another_data_set():
+    assert data_set_of(replace(presets.multi_dsprites().data, max_objects=3)) == "multi-dsprites3"
+    assert data_set_of(DataConfig("clevr")) == "clevr10"
