@@ -21,7 +21,7 @@ from benchmarks import direct
 from cocanet import presets
 from cocanet.config import TrainConfig
 from cocanet.models.build import build
-from cocanet.train.loss import reconstruction_loss
+from cocanet.models.model import reconstruction_loss
 from cocanet.train.optimiser import make_optimiser
 
 Subject = Literal["ours", "direct"]

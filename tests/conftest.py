@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+# As `coca` does, before torch is loaded: tests that share a machine with other work shall not take ten times as long.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

@@ -10,10 +10,20 @@ if TYPE_CHECKING:
     from cocanet.models.build import build
     from cocanet.models.coca_net import CocaNet
     from cocanet.models.output import Output
+    from cocanet.pretrained import load
+    from cocanet.segment.result import Segmentation
+    from cocanet.segment.segmenter import Segmenter
 
-__all__ = ["CocaNet", "Output", "build", "presets"]
+__all__ = ["CocaNet", "Output", "Segmentation", "Segmenter", "build", "load", "presets"]
 
-_HOMES = {"build": "cocanet.models.build", "CocaNet": "cocanet.models.coca_net", "Output": "cocanet.models.output"}
+_HOMES = {
+    "build": "cocanet.models.build",
+    "load": "cocanet.pretrained",
+    "CocaNet": "cocanet.models.coca_net",
+    "Output": "cocanet.models.output",
+    "Segmentation": "cocanet.segment.result",
+    "Segmenter": "cocanet.segment.segmenter",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.scenes.tetrominoes import Tetrominoes
 from cocanet.evaluation.protocol import SCORES, evaluate
 from cocanet.figures import discovery_grid, save
-from cocanet.models.coca_net import CocaNet
+from cocanet.models.model import ObjectModel
 from cocanet.paper_scores import PAPER as PUBLISHED
 from cocanet.train.loop import train
 from cocanet.train.run_folder import DataChoice, Settings
@@ -61,7 +61,7 @@ def _table(scores: dict[str, float]) -> Table:
     return table
 
 
-def draw(model: CocaNet, batch: Batch, background_labels: int, path: Path) -> None:
+def draw(model: ObjectModel, batch: Batch, background_labels: int, path: Path) -> None:
     """Write a picture of what the model finds in the first scenes of a batch."""
     images, labels = batch.images[:6], batch.labels[:6]
     with torch.inference_mode():

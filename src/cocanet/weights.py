@@ -19,7 +19,7 @@ from cocanet.config import Preset
 from cocanet.config_file import from_plain, to_plain
 from cocanet.files import sync_folder, write_atomically
 from cocanet.models.build import build
-from cocanet.models.coca_net import CocaNet
+from cocanet.models.model import ObjectModel
 
 OPTIMISER = "optimiser:"
 _KEY = "cocanet"
@@ -43,7 +43,7 @@ class WeightsFile:
 class Trained:
     """A model with trained weights, and where they come from."""
 
-    model: CocaNet
+    model: ObjectModel
     preset: Preset
     path: Path
     notes: Mapping[str, Any]

@@ -7,7 +7,7 @@ from benchmarks import direct
 import cocanet
 from cocanet import presets
 from cocanet.config import BackboneConfig, CocaNetConfig, ConvConfig, DecoderConfig, LevelConfig
-from cocanet.train.loss import reconstruction_loss
+from cocanet.models.model import reconstruction_loss
 
 ALL = sorted(presets.PRESETS)
 

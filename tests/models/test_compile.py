@@ -9,7 +9,7 @@ import pytest
 PROGRAM = """
 import torch, cocanet
 from tests.models.test_coca_net import small
-from cocanet.train.loss import reconstruction_loss
+from cocanet.models.model import reconstruction_loss
 
 model, x = cocanet.build(small(), seed=0), torch.rand(2, 3, 8, 12)
 results = []

@@ -16,7 +16,7 @@ from cocanet.data.splits import open_split
 from cocanet.train import loop
 from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
-from cocanet.train.loss import reconstruction_loss
+from cocanet.models.model import reconstruction_loss
 from cocanet.train.optimiser import learning_rate_factor
 from cocanet.weights import open_trained, read_weights
 from tests.train.runs import losses, noise_store, tiny_settings, validations
@@ -188,7 +188,7 @@ def test_a_loss_that_is_not_finite_stops_with_step_images_and_advice(tmp_path, d
         return plain(output, images) * (math.nan if poisoned.calls == 5 else 1)
 
     poisoned.calls = 0
-    monkeypatch.setattr("cocanet.train.loss.reconstruction_loss", poisoned)
+    monkeypatch.setattr("cocanet.models.model.reconstruction_loss", poisoned)
     with pytest.raises(ValueError, match=r"loss is nan at step 4, on images \[\d+(, \d+){3}\]; .*intact.*--clip-norm"):
         train(tiny_settings(data), tmp_path / "run")
     assert open_trained(tmp_path / "run").step == 4

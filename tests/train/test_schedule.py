@@ -3,7 +3,7 @@ import torch
 
 import cocanet
 from cocanet.config import TrainConfig
-from cocanet.train.loss import reconstruction_loss
+from cocanet.models.model import reconstruction_loss
 from cocanet.train.optimiser import learning_rate_factor
 from tests.models.test_coca_net import images, small
 

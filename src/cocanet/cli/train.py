@@ -11,6 +11,8 @@ import tyro
 from rich.console import Console
 
 from cocanet import presets
+from cocanet.auto import choose
+from cocanet.cli import auto
 from cocanet.config import CocaNetConfig, DataConfig, Preset, RunConfig, TrainConfig
 from cocanet.train.run_folder import DataChoice, RunFolder, Settings
 
@@ -25,7 +27,8 @@ class Train:
 
     preset: tyro.conf.Positional[str]
     """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; with -ras (random anchors), -dyna
-    (dynamic slots) or -cpu (the quick recipe) behind it, a variant."""
+    (dynamic slots) or -cpu (the quick recipe) behind it, a variant. Or auto, for your own images: with --data, a folder
+    of pictures or a store, and --slots, the objects in an image at most, it chooses a model that fits."""
     model: Annotated[CocaNetConfig, tyro.conf.AvoidSubcommands]
     scenes: DataConfig
     train: tyro.conf.OmitArgPrefixes[TrainConfig]
@@ -75,16 +78,41 @@ class Train:
 
 def parse(arguments: list[str]) -> Train:
     """The command that the arguments after `coca train` ask for."""
-    preset = presets.find(_preset_name(arguments))
+    name = _preset_name(arguments)
+    if name == auto.NAME:
+        return _parse_auto(arguments)
+    preset = presets.find(name)
     chosen = _parse(arguments, _defaults(preset))
     folder = RunFolder(chosen.folder(chosen.run.seed))
     if not (chosen.resume and folder.exists):
         return replace(chosen, train=_stretched(preset.train, chosen.train))
+    return _parse_resumed(arguments, chosen, folder)
+
+
+def _parse_resumed(arguments: list[str], chosen: Train, folder: RunFolder) -> Train:
+    """The settings of the run, but for the flags that are given now."""
     before = folder.read_settings()
     if before.preset.name != chosen.preset:
         raise ValueError(f"{folder.path} is a run of {before.preset.name}, not of {chosen.preset}")
     data = Path(before.data.path) if before.data.path else None
     return _parse(arguments, replace(_defaults(before.preset), run=before.run, data=data, images=before.data.images))
+
+
+def _parse_auto(arguments: list[str]) -> Train:
+    generic = _defaults(choose((64, 64), 7).preset)
+    if {"-h", "--help"} & set(arguments):
+        return _parse(arguments, generic)
+    if "--resume" in arguments:
+        chosen = _parse(arguments, generic)
+        folder = RunFolder(chosen.folder(chosen.run.seed))
+        if folder.exists:
+            return _parse_resumed(arguments, chosen, folder)
+    flags, rest = auto.take(arguments)
+    store = auto.store_of(flags)
+    choice = auto.choose_for(flags, store)
+    chosen = _parse(rest, replace(_defaults(choice.preset), data=store))
+    auto.tell(choice._replace(preset=chosen.settings(0).preset))
+    return replace(chosen, train=_stretched(choice.preset.train, chosen.train))
 
 
 def _parse(arguments: list[str], default: Train) -> Train:
@@ -98,7 +126,7 @@ def _defaults(preset: Preset) -> Train:
 def _preset_name(arguments: list[str]) -> str:
     """The preset among arguments that cannot be parsed before it is known."""
     words = [word for word in arguments if not word.startswith("-")]
-    known = [word for word in words if presets.is_known(word)]
+    known = [word for word in words if word == auto.NAME or presets.is_known(word)]
     if known:
         return known[0]
     if not words and {"-h", "--help"} & set(arguments):

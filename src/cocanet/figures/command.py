@@ -18,7 +18,8 @@ from cocanet.figures.grid import discovery_grid
 from cocanet.figures.hierarchy import hierarchy_figure
 from cocanet.figures.save import check_format, save
 from cocanet.figures.slots import slots_figure
-from cocanet.models.coca_net import CocaNet
+from cocanet.models.coca_net import as_coca_net
+from cocanet.models.model import ObjectModel
 from cocanet.train.run_folder import trained_on
 from cocanet.weights import open_trained
 
@@ -70,15 +71,16 @@ def pick(images: Images, count: int, first: int) -> Pictured:
 
 
 @torch.no_grad()
-def draw(kind: Kind, model: CocaNet, pictured: Pictured) -> Figure:
+def draw(kind: Kind, model: ObjectModel, pictured: Pictured) -> Figure:
     """One of the pictures; the hierarchy is that of the first image."""
     images, truth, background_labels = pictured
     if kind == "compactness":
-        return compactness_figure(images, compactness_maps(model, images))
+        return compactness_figure(images, compactness_maps(as_coca_net(model, "the compactness figure"), images))
     output = model(images)
     if kind == "grid":
         return discovery_grid(images, truth, output, background_labels)
     if kind == "hierarchy":
+        as_coca_net(model, "the hierarchy figure")
         return hierarchy_figure(images, output, 0, truth, background_labels)
     return slots_figure(images, output, truth, background_labels)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from cocanet.config import CocaNetConfig
 from cocanet.functional.hierarchy import merge_masks
@@ -11,10 +11,11 @@ from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
 from cocanet.models.decoder import BroadcastDecoder
 from cocanet.models.hierarchy import Hierarchy
+from cocanet.models.model import ObjectModel
 from cocanet.models.output import Level, Output
 
 
-class CocaNet(nn.Module):
+class CocaNet(ObjectModel):
     """Finds objects in images of one size, and paints the images from them."""
 
     def __init__(
@@ -51,3 +52,10 @@ class CocaNet(nn.Module):
         masks, windows = [level.clusters.masks for level in levels], [level.window for level in levels]
         with full_precision(masks[0]):
             return merge_masks(masks, windows, self.config.image_size).squeeze(1)
+
+
+def as_coca_net(model: ObjectModel, purpose: str) -> CocaNet:
+    """The model, if it is a COCA-Net: others have no hierarchy to look into."""
+    if not isinstance(model, CocaNet):
+        raise ValueError(f"{purpose} needs a COCA-Net; this model is a {type(model).__name__}")
+    return model

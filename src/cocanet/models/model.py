@@ -19,8 +19,13 @@ class ObjectModel(nn.Module):
         raise NotImplementedError
 
     def loss(self, output: Output, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
-        """What training minimises: by default the mean squared error in the range [-1, 1] that the paper reports."""
-        return 4 * (output.mixture - images).square().mean()
+        """What training minimises."""
+        return reconstruction_loss(output, images)
 
     def anneal(self, done: float) -> None:
         """Called before each training step with the share of the run that lies behind, from 0 to 1."""
+
+
+def reconstruction_loss(output: Output, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
+    """Mean squared error of the unclamped mixture, in the range [-1, 1] that the paper reports it in."""
+    return 4 * (output.mixture - images).square().mean()

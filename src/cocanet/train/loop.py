@@ -101,6 +101,7 @@ def step(session: Session, batch: Batch, done: float) -> tuple[float, float]:
     train, standing = session.train, session.standing
     rate = set_learning_rate(session.optimiser, train, done * train.steps if session.run.minutes else standing.step)
     torch.manual_seed(_step_seed(session))
+    session.model.anneal(done)
     loss: Tensor = session.objective(batch.images)
     value = mean(session.fabric, loss.detach())
     if not math.isfinite(value):

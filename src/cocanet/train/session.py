@@ -14,7 +14,7 @@ from cocanet.data.loader import Loader, LoaderConfig
 from cocanet.data.splits import at_size, open_split
 from cocanet.data.views import Images
 from cocanet.models.build import build
-from cocanet.models.coca_net import CocaNet
+from cocanet.models.model import ObjectModel
 from cocanet.train import journal
 from cocanet.train.checkpoint import Standing, load_checkpoint
 from cocanet.train.display import Display
@@ -47,7 +47,7 @@ class Session:
     settings: Settings
     folder: RunFolder
     fabric: Fabric
-    model: CocaNet
+    model: ObjectModel
     objective: Any  # what fabric makes of an Objective
     optimiser: Any  # what fabric makes of an optimiser
     loader: Loader
@@ -127,7 +127,9 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool) 
     )
 
 
-def _prepare_folder(folder: RunFolder, settings: Settings, model: CocaNet, standing: Standing, resume: bool) -> None:
+def _prepare_folder(
+    folder: RunFolder, settings: Settings, model: ObjectModel, standing: Standing, resume: bool
+) -> None:
     bytes_of_weights = sum(weight.nbytes for weight in model.state_dict().values())
     # Weights and two moments, each file once more while it is being replaced, and the best weights.
     check_writable(folder, 8 * bytes_of_weights + 2**24)

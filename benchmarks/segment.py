@@ -1,0 +1,108 @@
+"""`python -m benchmarks.segment`: what segmenting costs beside the bare encoder, and where a folder's time goes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+import numpy as np
+import torch
+import tyro
+from PIL import Image
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import direct
+from benchmarks.measure import duration
+from cocanet import presets
+from cocanet.models.build import build
+from cocanet.segment.command import Plan, run
+from cocanet.segment.paths import find_images
+from cocanet.segment.segmenter import Segmenter
+
+SUBJECTS = (("tetrominoes", 32), ("multi-dsprites", 8))
+FOLDER = 4
+"""Batches of files in the folder, since reading and writing go on beside the model."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Medians, in seconds for one batch of images at the model's size."""
+
+    encoder: float
+    segment: float
+    """Labels, slots, boxes and the rest of the geometry from arrays in memory."""
+    folder: float
+    """The same from PNG files to all the files that `coca segment` writes."""
+    direct: float
+    """The encoder as a transcription of the paper's equations."""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Compare segmenting with the encoder alone, on random images of the model's own size."""
+
+    threads: int = 2
+    repeats: int = 5
+
+
+def measure(preset: str, batch: int, repeats: int) -> Cost:
+    """Time all four in turn, so that a slow moment of the machine slows all of them."""
+    made = presets.PRESETS[preset]()
+    segmenter = Segmenter(build(made, seed=0), made)
+    pixels = np.random.default_rng(0).integers(0, 256, (batch, *made.model.image_size, 3), dtype=np.uint8)
+    images = torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch, "in")
+        folder.mkdir()
+        for number in range(FOLDER * batch):
+            Image.fromarray(pixels[number % batch]).save(folder / f"{number}.png")
+        inputs = find_images([folder], Path(scratch, "out"))
+        calls: dict[str, Callable[[], object]] = {
+            "encoder": lambda: encode(segmenter, images),
+            "segment": lambda: [found.segments for found in segmenter.each(pixels, batch_size=batch)],
+            "folder": lambda: run(segmenter, inputs, Plan(Path(scratch, "out"), batch=batch, sheet=0)),
+            "direct": lambda: encode_directly(segmenter, images),
+        }
+        for call in calls.values():
+            call()
+        times = [{name: duration(call) for name, call in calls.items()} for _ in range(repeats)]
+    seconds = {name: statistics.median(time[name] for time in times) for name in calls}
+    return Cost(**{**seconds, "folder": seconds["folder"] / FOLDER})
+
+
+@torch.inference_mode()
+def encode(segmenter: Segmenter, images: torch.Tensor) -> torch.Tensor:
+    _, levels = segmenter.model.encode(images)
+    return segmenter.model.dendrogram(levels)
+
+
+@torch.inference_mode()
+def encode_directly(segmenter: Segmenter, images: torch.Tensor) -> torch.Tensor:
+    """The transcription up to its slots and masks; it decodes too, so that is left out here."""
+    with mock.patch.object(direct, "_decode", lambda _, slots: slots):
+        return direct.forward(segmenter.model, images).encoder_masks
+
+
+def main() -> None:
+    chosen = tyro.cli(Benchmark, prog="python -m benchmarks.segment")
+    torch.set_num_threads(chosen.threads)
+    title = f"Segmenting on a CPU, {chosen.threads} threads, milliseconds an image, medians of {chosen.repeats}"
+    table = Table(title=title)
+    for column in ("preset", "batch", "encoder", "segment", "", "folder", "", "direct encoder", ""):
+        table.add_column(column, justify="left" if column == "preset" else "right")
+    for preset, batch in SUBJECTS:
+        cost = measure(preset, batch, chosen.repeats)
+        cells = [f"{1000 * cost.encoder / batch:.1f}"]
+        for seconds in (cost.segment, cost.folder, cost.direct):
+            cells += [f"{1000 * seconds / batch:.1f}", f"{seconds / cost.encoder:.2f}×"]
+        table.add_row(preset, str(batch), *cells)
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()

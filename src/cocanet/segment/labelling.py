@@ -1,0 +1,105 @@
+"""From the model's soft masks to numbered segments in an image's own pixels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int, UInt8
+from torch import Tensor
+
+from cocanet.functional.windows import Window
+from cocanet.segment.placement import Placement, largest_masks, resample_masks, windows_of
+from cocanet.segment.result import Segmentation
+from cocanet.segment.shapes import border_pixels, count_pixels
+
+
+class Found(NamedTuple):
+    """What the model found in one image, at its own size."""
+
+    pixels: UInt8[np.ndarray, "h w 3"]
+    placement: Placement
+    masks: Float[Tensor, "k height width"]
+    """At each place the masks of the clusters of the window there."""
+    vectors: Float[Tensor, "n d"]
+    """Features of every cluster, window after window."""
+    window: Window
+    """Pixels of the model's image that share their clusters; all of them on the last level."""
+    reconstruction: Float[Tensor, "3 height width"] | None = None
+
+
+def segmentation(found: Found, *, min_area: int = 0, soft: bool = False) -> Segmentation:
+    """Bring masks to the image's pixels, each to its largest, and number the segments: the background is 0.
+
+    A segment of fewer than `min_area` pixels gives each of them to the largest of the other masks there.
+    """
+    numbers = _cluster_numbers(found, found.masks)
+    if min_area > 1:
+        kept = _large_enough(found, numbers, min_area)
+        if not kept.all():
+            numbers = _cluster_numbers(found, found.masks.masked_fill(~_over_image(found, kept), -1))
+    order = _background_first(numbers)
+    label_of = np.zeros(int(order.max()) + 1, dtype=np.int32)
+    label_of[order] = np.arange(len(order), dtype=np.int32)
+    labels = np.zeros(found.placement.size, dtype=np.int32)
+    labels[found.placement.rows.visible, found.placement.columns.visible] = label_of[numbers]
+    painted = found.reconstruction
+    return Segmentation(
+        image=found.pixels,
+        labels=labels,
+        slots=found.vectors.numpy()[order],
+        numbers=order,
+        masks=_soft_masks(found, order) if soft else None,
+        reconstruction=None if painted is None else painted.permute(1, 2, 0).numpy(),
+    )
+
+
+def _cluster_numbers(found: Found, masks: Float[Tensor, "k height width"]) -> Int[np.ndarray, "h w"]:
+    """The cluster of every pixel that the model saw: window · clusters + cluster."""
+    cluster = largest_masks(masks, found.placement, found.window).numpy()
+    return cluster + len(masks) * _window_numbers(found) if _windows(found) != (1, 1) else cluster
+
+
+def _windows(found: Found) -> tuple[int, int]:
+    height, width = found.masks.shape[1:]
+    return height // found.window[0], width // found.window[1]
+
+
+def _window_numbers(found: Found) -> Int[np.ndarray, "h w"]:
+    down, along = (windows_of(axis, side) for axis, side in zip(found.placement, found.window, strict=True))
+    return np.asarray(down[:, None] * _windows(found)[1] + along)
+
+
+def _large_enough(found: Found, numbers: Int[np.ndarray, "h w"], min_area: int) -> Bool[np.ndarray, "windows k"]:
+    """Which clusters have `min_area` pixels; the largest of a window where none has."""
+    rows, columns = _windows(found)
+    areas = count_pixels(numbers, rows * columns * len(found.masks)).reshape(rows * columns, -1)
+    kept = areas >= min_area
+    bare = ~kept.any(1)
+    kept[bare, areas[bare].argmax(1)] = True
+    return kept
+
+
+def _over_image(found: Found, clusters: Bool[np.ndarray, "windows k"]) -> Bool[Tensor, "k height width"]:
+    """What is said of each cluster, over the model's image."""
+    grid = torch.from_numpy(clusters.T.reshape(-1, *_windows(found)))
+    return grid.repeat_interleave(found.window[0], 1).repeat_interleave(found.window[1], 2)
+
+
+def _background_first(numbers: Int[np.ndarray, "h w"]) -> Int[np.ndarray, " s"]:
+    """The clusters that have pixels; first the one with most of the border, or of these the largest."""
+    areas = count_pixels(numbers, int(numbers.max()) + 1)
+    background = np.lexsort((areas, border_pixels(numbers, len(areas))))[-1]
+    there = np.flatnonzero(areas)
+    return np.concatenate(([background], there[there != background]))
+
+
+def _soft_masks(found: Found, order: Int[np.ndarray, " s"]) -> Float[np.ndarray, "s h w"]:
+    values = resample_masks(found.masks, found.placement, found.window).numpy()
+    windows, clusters = np.divmod(order, len(found.masks))
+    masks = values[clusters]
+    if _windows(found) != (1, 1):
+        rows, columns = (axis.visible for axis in found.placement)
+        masks[:, rows, columns] *= windows[:, None, None] == _window_numbers(found)
+    return masks

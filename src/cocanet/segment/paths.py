@@ -1,0 +1,126 @@
+"""Which files to segment, and what to call what is written about each."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from cocanet.data.readers.files import natural_key
+from cocanet.data.readers.images import readable_suffixes
+
+KINDS = {"labels": ".png", "overlays": ".jpg", "slots": ".npz"}
+"""Folders of the output, and the ending of the files in them."""
+
+
+class Failure(NamedTuple):
+    """Something that could not be read, and why."""
+
+    path: Path
+    reason: str
+
+
+class Inputs(NamedTuple):
+    """Files in the order they were asked for, and the folder that holds all of them."""
+
+    root: Path
+    files: list[Path]
+    failures: list[Failure]
+    """Folders that could not be looked into."""
+
+    def relative(self, path: Path) -> Path:
+        return path.relative_to(self.root)
+
+
+def find_images(given: Sequence[str | Path], out: Path) -> Inputs:
+    """Files as they are, the images of folders and of those below them, and what patterns match.
+
+    What an earlier run wrote to `out` is not taken for images. Something that is not there is the user's mistake.
+    """
+    if not given:
+        raise ValueError("no images were given; expected files, folders or patterns")
+    written = [_absolute(out / name) for name in (*KINDS, "sheet.png")]
+    roots, files, failures = [], [], list[Failure]()
+    for path in map(str, given):
+        if os.path.isdir(path):
+            roots.append(_absolute(path))
+            files += _walk(roots[-1], failures)
+        elif os.path.exists(path):
+            roots.append(_absolute(path).parent)
+            files.append(_absolute(path))
+        else:
+            roots.append(_fixed_part(path))
+            files += _matches(path, failures)
+    unique = dict.fromkeys(files)
+    images = [file for file in unique if not any(file.is_relative_to(folder) for folder in written)]
+    if not images and not failures:
+        raise ValueError(f"no images in {', '.join(map(str, given))}")
+    return Inputs(Path(os.path.commonpath(roots)), images, failures)
+
+
+def output_names(relative: Iterable[Path]) -> list[str]:
+    """A name for what is written about each file: its path without the ending.
+
+    Where that is taken, as by a.png for a.jpg, the ending stays on, and if need be a number is added. Names differ in
+    more than case, for disks that do not tell it apart.
+    """
+    relative = list(relative)
+    taken = {str(folder).casefold() for path in relative for folder in path.parents}
+    names = []
+    for path in relative:
+        name = next(name for name in _candidates(path) if taken.isdisjoint(_occupied(name)))
+        taken |= _occupied(name)
+        names.append(name)
+    return names
+
+
+def _candidates(path: Path) -> Iterator[str]:
+    yield path.with_suffix("").as_posix()
+    yield path.as_posix()
+    number = 2
+    while True:
+        yield f"{path.as_posix()}-{number}"
+        number += 1
+
+
+def _occupied(name: str) -> set[str]:
+    return {f"{name}{ending}".casefold() for ending in KINDS.values()}
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(os.path.abspath(path))
+
+
+def _walk(root: Path, failures: list[Failure]) -> list[Path]:
+    """Every visible image file under a folder, in natural order; links to folders are not followed."""
+    suffixes, found = readable_suffixes(), []
+
+    def refused(error: OSError) -> None:
+        failures.append(Failure(Path(error.filename), error.strerror or "cannot be opened"))
+
+    for folder, names, files in os.walk(root, onerror=refused):
+        names[:] = [name for name in names if not name.startswith(".")]
+        visible = (Path(folder, name) for name in files if not name.startswith("."))
+        found += [file for file in visible if file.suffix.lower() in suffixes]
+    return sorted(found, key=natural_key)
+
+
+def _matches(pattern: str, failures: list[Failure]) -> list[Path]:
+    if not glob.has_magic(pattern):
+        raise ValueError(f"{pattern} is not there; expected an image, a folder or a pattern such as 'photos/*.jpg'")
+    matches = sorted(map(_absolute, glob.glob(pattern, recursive=True)), key=natural_key)
+    if not matches:
+        raise ValueError(f"no file matches {pattern}")
+    files: list[Path] = []
+    for match in matches:
+        files += _walk(match, failures) if match.is_dir() else [match]
+    return files
+
+
+def _fixed_part(pattern: str) -> Path:
+    """The folder before the first wildcard."""
+    parts = Path(pattern).parts
+    wild = next((place for place, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    return _absolute(Path(*parts[:wild]))

@@ -1,0 +1,203 @@
+"""A trained model that takes any image: `cocanet.load("tetrominoes").segment(image)`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, UInt8
+from torch import Tensor
+
+from cocanet.config import DynamicSlots, Preset
+from cocanet.functional.hierarchy import merge_masks
+from cocanet.functional.windows import Window
+from cocanet.models.coca_net import as_coca_net
+from cocanet.models.model import ObjectModel
+from cocanet.segment.images import ImageLike, read_pixels, separate
+from cocanet.segment.labelling import Found, segmentation
+from cocanet.segment.placement import Fit, model_view, place
+from cocanet.segment.pretrained_folder import read_pretrained, write_pretrained
+from cocanet.segment.result import Segmentation
+
+MaskKind = Literal["encoder", "decoder"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to find in an image, and how."""
+
+    masks: MaskKind = "encoder"
+    level: int | None = None
+    """A level of the hierarchy from 1; the last, whose clusters are the slots, if left out."""
+    dynamic: bool | None = None
+    """As many slots as it takes to explain the image; as the model was made if left out."""
+    slots: int | None = None
+    """So many slots, or with `dynamic` at most so many; those of training if left out."""
+    min_area: int = 0
+    """Segments of fewer pixels are given to their neighbours."""
+    fit: Fit = "stretch"
+    soft: bool = False
+    """Whether the soft masks are wanted too."""
+
+    def __post_init__(self) -> None:
+        if self.masks not in get_args(MaskKind):
+            raise ValueError(f"masks must be encoder or decoder; got {self.masks!r}")
+        if self.fit not in get_args(Fit):
+            raise ValueError(f"fit must be one of {', '.join(get_args(Fit))}; got {self.fit!r}")
+        if self.level is not None and self.masks == "decoder":
+            raise ValueError("the decoder has no levels; leave out the level or ask for the encoder's masks")
+        if self.min_area < 0:
+            raise ValueError(f"min_area must be 0 or more pixels; got {self.min_area}")
+
+
+class _Masks(NamedTuple):
+    """A batch of what `Found` holds for one image."""
+
+    masks: Float[Tensor, "b k height width"]
+    vectors: Float[Tensor, "b n d"]
+    in_use: Bool[Tensor, "b k"] | None
+    window: Window
+    reconstruction: Float[Tensor, "b 3 height width"] | None = None
+
+
+class Segmenter:
+    """A model with trained weights, for images of any size and kind."""
+
+    def __init__(
+        self,
+        model: ObjectModel,
+        preset: Preset,
+        notes: Mapping[str, Any] | None = None,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        self.model = as_coca_net(model, "segmenting images").to(device).eval()
+        self.preset, self.notes = preset, dict(notes or {})
+        self.device = torch.device(device)
+        self._slot_count = threading.Lock()
+
+    def segment(
+        self,
+        images: ImageLike | Iterable[ImageLike],
+        *,
+        masks: MaskKind = "encoder",
+        level: int | None = None,
+        dynamic: bool | None = None,
+        slots: int | None = None,
+        min_area: int = 0,
+        fit: Fit = "stretch",
+        soft: bool = False,
+        batch_size: int = 16,
+    ) -> Segmentation | list[Segmentation]:
+        """Find the objects of one image, or of each of several.
+
+        An image is a path, a PIL image, an array (h w, h w 3 or h w 4; uint8, uint16 or floats in [0, 1]) or a tensor
+        (3 h w, floats in [0, 1]). Several are a list of them, or an array or tensor with one more axis in front.
+        """
+        settings = Settings(masks, level, dynamic, slots, min_area, fit, soft)
+        sources = separate(images)
+        results = list(self.each(sources.images, settings, batch_size))
+        return results[0] if sources.single else results
+
+    def each(
+        self, images: Iterable[ImageLike], settings: Settings | None = None, batch_size: int = 16
+    ) -> Iterator[Segmentation]:
+        """The segmentations of any number of images, a batch at a time."""
+        if batch_size < 1:
+            raise ValueError(f"a batch needs at least one image; got {batch_size}")
+        settings = settings or Settings()
+        self.check(settings)
+        remaining = map(read_pixels, images)
+        while batch := list(islice(remaining, batch_size)):
+            for found in self.find(batch, settings):
+                yield segmentation(found, min_area=settings.min_area, soft=settings.soft)
+
+    def check(self, settings: Settings) -> None:
+        """Refuse what this model cannot do."""
+        levels = len(self.model.config.levels)
+        if settings.level is not None and not 1 <= settings.level <= levels:
+            raise ValueError(f"level must lie in 1 … {levels} for this model; got {settings.level}")
+        limits = self._limits(settings)
+        if limits is not None:
+            replace(self.model.config, dynamic=limits)
+
+    @torch.inference_mode()
+    def find(self, batch: Sequence[UInt8[np.ndarray, "_h _w 3"]], settings: Settings) -> list[Found]:
+        """Run the model on images of any sizes; what is found is still at its own size."""
+        size = self.model.config.image_size
+        placements = [place((len(pixels), pixels.shape[1]), size, settings.fit) for pixels in batch]
+        views = [model_view(pixels, placement) for pixels, placement in zip(batch, placements, strict=True)]
+        images = torch.from_numpy(np.stack(views)).to(self.device).permute(0, 3, 1, 2)
+        with self._slots_as(settings):
+            found = self._masks(images.float().div_(255).contiguous(), settings)
+        masks, vectors = found.masks.float().cpu(), found.vectors.float().cpu()
+        in_use = None if found.in_use is None else found.in_use.cpu()
+        painted = None if found.reconstruction is None else found.reconstruction.float().cpu()
+        return [
+            Found(
+                pixels,
+                placement,
+                masks[index] if in_use is None else masks[index][in_use[index]],
+                vectors[index] if in_use is None else vectors[index][in_use[index]],
+                found.window,
+                None if painted is None else painted[index],
+            )
+            for index, (pixels, placement) in enumerate(zip(batch, placements, strict=True))
+        ]
+
+    def save_pretrained(self, folder: Path | str) -> None:
+        """Write `config.json` and `model.safetensors`, the layout of the Hugging Face hub."""
+        write_pretrained(Path(folder), self.model, self.preset, self.notes)
+
+    @classmethod
+    def from_pretrained(cls, folder: Path | str, device: str = "cpu") -> Segmenter:
+        """Read what `save_pretrained` wrote; nothing is downloaded."""
+        trained = read_pretrained(Path(folder))
+        return cls(trained.model, trained.preset, trained.notes, device)
+
+    def _masks(self, images: Float[Tensor, "b 3 height width"], settings: Settings) -> _Masks:
+        size, levels = self.model.config.image_size, len(self.model.config.levels)
+        if settings.masks == "decoder":
+            out = self.model(images)
+            return _Masks(out.decoder_masks, out.slots, out.in_use, size, out.reconstruction)
+        slots, found = self.model.encode(images)
+        level = settings.level or levels
+        if level == levels:
+            in_use = found[-1].clusters.in_use.squeeze(1)
+            return _Masks(self.model.dendrogram(found), slots, in_use, size)
+        below = found[:level]
+        merged = merge_masks([part.clusters.masks for part in below], [part.window for part in below], size)
+        window = merged.shape[3], merged.shape[4]
+        masks = rearrange(merged, "b (gr gc) k h v -> b k (gr h) (gc v)", gr=size[0] // window[0])
+        return _Masks(masks, rearrange(below[-1].clusters.features, "b w k d -> b (w k) d"), None, window)
+
+    def _limits(self, settings: Settings) -> DynamicSlots | None:
+        """What the last level must know to find another number of slots than in training."""
+        made = self.model.config.dynamic
+        dynamic = made is not None if settings.dynamic is None else settings.dynamic
+        if dynamic:
+            usual = made or DynamicSlots(most=max(DynamicSlots.most, self.model.config.slots))
+            return usual if settings.slots is None else replace(usual, most=settings.slots)
+        # So small that the scope never falls below it: all slots are found.
+        return None if settings.slots is None else DynamicSlots(stop_below=sys.float_info.min, most=settings.slots)
+
+    @contextmanager
+    def _slots_as(self, settings: Settings) -> Iterator[None]:
+        limits = self._limits(settings)
+        if limits == self.model.config.dynamic:
+            yield
+            return
+        with self._slot_count:
+            self.model.hierarchy.dynamic = limits
+            try:
+                yield
+            finally:
+                self.model.hierarchy.dynamic = self.model.config.dynamic

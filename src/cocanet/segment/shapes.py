@@ -1,0 +1,95 @@
+"""Shape and place of every segment of a label map, from its runs down the columns."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int, Integer
+
+from cocanet.functional.geometry import PIXEL_INERTIA
+
+_BLOCK = 2**20
+
+
+class Runs(NamedTuple):
+    """Stretches of one label down the columns, column after column."""
+
+    label: Int[np.ndarray, " r"]
+    column: Int[np.ndarray, " r"]
+    first: Int[np.ndarray, " r"]
+    """Row of the first pixel."""
+    length: Int[np.ndarray, " r"]
+
+
+class Shapes(NamedTuple):
+    """Of segment s in pixels: what its hard mask looks like."""
+
+    area: Int[np.ndarray, " s"]
+    box: Int[np.ndarray, "s 4"]
+    """Left, top, width and height, as COCO has them."""
+    centre: Float[np.ndarray, "s 2"]
+    """Row and column of the centre of mass; a pixel's centre is at its whole numbers."""
+    inertia: Float[np.ndarray, " s"]
+    """Moment of inertia about the centre, of unit squares."""
+
+    @property
+    def compactness(self) -> Float[np.ndarray, " s"]:
+        """1 for a disc and less for anything else (Eq. 3 of a hard mask)."""
+        return self.area**2.0 / (2 * math.pi * self.inertia)
+
+
+def find_runs(labels: Integer[np.ndarray, "h w"]) -> Runs:
+    """The label map as runs; no run crosses from one column into the next."""
+    height, width = labels.shape
+    columns = np.ascontiguousarray(labels.T)
+    starts_here = np.ones(columns.shape, dtype=bool)
+    np.not_equal(columns[:, 1:], columns[:, :-1], out=starts_here[:, 1:])
+    starts = np.flatnonzero(starts_here)
+    column, first = np.divmod(starts, height)
+    length = np.diff(starts, append=height * width)
+    return Runs(columns.ravel()[starts].astype(np.int64), column, first, length)
+
+
+def measure_shapes(runs: Runs, segments: int) -> Shapes:
+    """Shapes of labels 0 … segments - 1, each of which must have a pixel."""
+    label, column, first, length = runs
+
+    def total(weights: np.ndarray) -> Float[np.ndarray, " s"]:
+        return np.asarray(np.bincount(label, weights, minlength=segments))
+
+    last = first + length - 1
+    area = total(length)
+    centre = np.stack((total(length * (first + last) / 2), total(length * column)), 1) / area[:, None]
+    row_offset, column_offset = (first + last) / 2 - centre[label, 0], column - centre[label, 1]
+    # The squared offsets of n pixels in a row, about their middle, sum to n (n² - 1) / 12.
+    spread = length * (row_offset**2 + column_offset**2) + length * (length**2 - 1) / 12
+    top, left = (np.full(segments, np.iinfo(np.int64).max) for _ in range(2))
+    bottom, right = (np.full(segments, -1) for _ in range(2))
+    for ufunc, edge, values in (
+        (np.minimum, top, first),
+        (np.maximum, bottom, last),
+        (np.minimum, left, column),
+        (np.maximum, right, column),
+    ):
+        ufunc.at(edge, label, values)
+    return Shapes(
+        area=area.astype(np.int64),
+        box=np.stack((left, top, right - left + 1, bottom - top + 1), 1),
+        centre=centre,
+        inertia=total(spread) + PIXEL_INERTIA * area,
+    )
+
+
+def count_pixels(labels: Integer[np.ndarray, "h w"], segments: int) -> Int[np.ndarray, " s"]:
+    """Pixels of each label, a block of rows at a time: counting makes 8 bytes of every label."""
+    step = max(1, _BLOCK // labels.shape[1])
+    blocks = (labels[start : start + step] for start in range(0, len(labels), step))
+    return np.asarray(sum(np.bincount(block.ravel(), minlength=segments) for block in blocks))
+
+
+def border_pixels(labels: Integer[np.ndarray, "h w"], segments: int) -> Int[np.ndarray, " s"]:
+    """How many pixels of the image's border each segment holds; a corner counts for both of its sides."""
+    edges = np.concatenate((labels[0], labels[-1], labels[:, 0], labels[:, -1]))
+    return np.bincount(edges, minlength=segments)

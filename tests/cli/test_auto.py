@@ -1,0 +1,65 @@
+"""`coca train auto`: from a folder of pictures to a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from cocanet.cli import main
+from cocanet.train.run_folder import RunFolder
+from tests.train.runs import losses, noise_store
+
+QUICK = ["--steps", "1", "--batch-size", "4", "--model.dim", "16", "--model.levels.0.depth", "0", "--accelerator", "cpu"]
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    folder = tmp_path / "holiday"
+    (folder / "day 2").mkdir(parents=True)
+    draw = np.random.default_rng(0)
+    for index in range(12):
+        noise = draw.integers(0, 256, (50, 70, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(folder / ("day 2" if index % 2 else ".") / f"{index}.png")
+    return folder
+
+
+def test_a_folder_of_pictures(tmp_path, pictures, capsys):
+    out = tmp_path / "run"
+    main(["train", "auto", "--data", str(pictures), "--slots", "3", "--size", "32", "--out", str(out), *QUICK])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "32×32 pixels: the images' own size" in printed
+    assert "3 slots, as asked for" in printed
+    assert "a step of 4 images takes about" in printed
+    settings = RunFolder(out).read_settings()
+    assert settings.preset.model.slots == 3
+    assert settings.preset.model.image_size == (32, 32)
+    assert len(losses(out)) == 1
+    main(["train", "auto", "--out", str(out), "--resume", "--steps", "2"])
+    assert len(losses(out)) == 2
+    main(["evaluate", str(out)])
+    assert "mse" in capsys.readouterr().out.lower()
+
+
+def test_stores_of_any_size_are_resized(tmp_path, capsys):
+    store = noise_store(tmp_path / "store", count=12, size=(37, 50), labelled=False)
+    main(["train", "auto", "--data", str(store), "--slots", "4", "--out", str(tmp_path / "run"), *QUICK])
+    assert "the nearest to 37×50" in " ".join(capsys.readouterr().out.split())
+    settings = RunFolder(tmp_path / "run").read_settings()
+    assert settings.preset.model.image_size == (32, 48)
+    assert settings.preset.data.resize
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--data", "/nowhere"], "the data folder /nowhere does not exist"),
+        (["--data", ".", "--slots", "1"], "slots must be 2 to 64; got 1"),
+    ],
+)
+def test_mistakes(monkeypatch, capsys, pictures, flags, message):
+    monkeypatch.chdir(pictures)
+    with pytest.raises(SystemExit) as end:
+        main(["train", "auto", *flags])
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""Small models for these tests: one that is real, and one whose answer is known."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from cocanet.config import BackboneConfig, CocaNetConfig, ConvConfig, DataConfig, DecoderConfig, LevelConfig, Preset
+from cocanet.layers.coca import Clusters
+from cocanet.models.build import build
+from cocanet.models.coca_net import CocaNet
+from cocanet.models.output import Level
+from cocanet.segment.segmenter import Segmenter
+from cocanet.weights import write_weights
+
+
+def small(**changes) -> CocaNetConfig:
+    """Three levels on images of 8×12 pixels."""
+    config = CocaNetConfig(
+        image_size=(8, 12),
+        dim=16,
+        backbone=BackboneConfig(channels=8, kernel=3),
+        levels=(
+            LevelConfig(window=(2, 3), clusters=2, temperature=1.0, depth=1),
+            LevelConfig(window=(2, 2), clusters=3, temperature=1.0, depth=0),
+            LevelConfig(window=(2, 2), clusters=4, temperature=1.0, depth=1),
+        ),
+        decoder=DecoderConfig((8, 12), (ConvConfig(8, 5), ConvConfig(4, 3))),
+    )
+    return replace(config, **changes)
+
+
+def preset(**changes) -> Preset:
+    return Preset("small", small(**changes), DataConfig("tetrominoes"))
+
+
+def real(**changes) -> Segmenter:
+    made = preset(**changes)
+    return Segmenter(build(made, seed=3), made)
+
+
+def weights_file(path: Path) -> Path:
+    write_weights(path, preset(), build(preset(), seed=3).state_dict(), {"step": 7})
+    return path
+
+
+class ByColour(CocaNet):
+    """Says of every pixel which of red, green and blue it is; the slots' vectors are 0, 1 and 2."""
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        nn.Module.__init__(self)
+        rows, columns = size
+        self.config = small(
+            image_size=size,
+            levels=(LevelConfig((rows, columns), 3, 1.0, 0),),
+            decoder=DecoderConfig(size, (ConvConfig(4, 3),)),
+        )
+
+    def encode(self, images):
+        colour = nn.functional.one_hot(images.argmax(1), 3).permute(0, 3, 1, 2).float()
+        vectors = torch.arange(3.0).view(1, 3, 1).expand(len(images), -1, -1)
+        in_use = torch.ones(len(images), 1, 3, dtype=torch.bool)
+        clusters = Clusters(vectors, colour, None, None, None, None, in_use)  # type: ignore[arg-type]
+        return vectors, (Level(self.config.image_size, self.config.image_size, clusters),)
+
+    def dendrogram(self, levels):
+        return levels[0].clusters.masks
+
+
+def by_colour(size: tuple[int, int]) -> Segmenter:
+    model = ByColour(size)
+    return Segmenter(model, Preset("by-colour", model.config, DataConfig("tetrominoes")))

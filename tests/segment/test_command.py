@@ -1,0 +1,278 @@
+"""`coca segment` on real and made files of every kind."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from cocanet.segment import command
+from cocanet.segment.command import Plan, one_ahead, read_batches, run, segment_files
+from cocanet.segment.paths import find_images
+from cocanet.segment.segmenter import Settings
+from tests.segment.models import by_colour, real, weights_file
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pycocotools.*")
+
+
+def scene(height: int, width: int) -> Image.Image:
+    """A red rectangle and a green disc on blue."""
+    picture = Image.new("RGB", (width, height), (0, 0, 200))
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((width // 8, height // 8, width // 2, height // 2), fill=(220, 0, 0))
+    draw.ellipse((width // 2, height // 2, width - 2, height - 2), fill=(0, 210, 0))
+    return picture
+
+
+def zoo(folder: Path, *, large: bool = False) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
+    """Files of every kind: sizes of those that can be read, and why others cannot."""
+    (folder / "sub" / "deep").mkdir(parents=True)
+    picture = scene(30, 50)
+    grey = np.asarray(picture.convert("L"))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    pictures = {
+        "a.png": (picture, {}),
+        "a.jpg": (picture, {}),
+        "a.webp": (picture, {"lossless": True}),
+        "sub/a.gif": (picture.quantize(8), {"save_all": True, "append_images": [scene(30, 50).quantize(4)]}),
+        "sub/pages.tif": (picture, {"save_all": True, "append_images": [scene(20, 20)]}),
+        "sub/deep/grey.png": (Image.fromarray(grey), {}),
+        "sub/deep/grey16.png": (Image.fromarray(grey.astype(np.uint16) * 257), {}),
+        "sub/deep/grey16.tif": (Image.fromarray(grey.astype(np.uint16) * 257), {}),
+        "rgba.png": (picture.convert("RGBA"), {}),
+        "grey-alpha.png": (picture.convert("LA"), {}),
+        "palette.png": (picture.quantize(16), {}),
+        "cmyk.jpg": (picture.convert("CMYK"), {}),
+        "binary.png": (Image.fromarray(grey > 40), {}),
+        "turned.jpg": (picture, {"exif": exif}),
+        "one.png": (Image.new("RGB", (1, 1), (9, 8, 7)), {}),
+        "line.bmp": (Image.new("RGB", (200, 1)), {}),
+        "flat.ppm": (Image.new("RGB", (20, 10), (50, 60, 70)), {}),
+    }
+    if large:
+        pictures["huge.jpg"] = (scene(3000, 4000), {})
+    for name, (image, options) in pictures.items():
+        image.save(folder / name, **options)
+    whole = (folder / "a.png").read_bytes()
+    broken = {
+        "cut.png": (whole[:-40], "the PNG file is cut off"),
+        "flipped.png": (whole[:60] + bytes([whole[60] ^ 1]) + whole[61:], "is wrong"),
+        "cut.jpg": ((folder / "a.jpg").read_bytes()[:400], "(OSError: Truncated File Read)"),
+        "empty.png": (b"", "the file is empty"),
+        "sub/text.png": (b"this is not an image\n", "not an image"),
+    }
+    for name, (data, _) in broken.items():
+        (folder / name).write_bytes(data)
+    (folder / "notes.txt").write_text("left alone")
+    sizes = {name: image.size[::-1] for name, (image, _) in pictures.items()}
+    return {**sizes, "turned.jpg": (50, 30)}, {name: reason for name, (_, reason) in broken.items()}
+
+
+def labels_again(coco, image_id: int, size: tuple[int, int]) -> np.ndarray:
+    again = np.zeros(size, int)
+    for entry in coco.loadAnns(coco.getAnnIds(image_id)):
+        again[coco.annToMask(entry) == 1] = entry["label"]
+    return again
+
+
+@pytest.mark.parametrize("options", [{}, {"keep_background": True, "settings": Settings(level=1, min_area=4)}])
+def test_files_of_every_kind(tmp_path, capsys, options):
+    coco_files = pytest.importorskip("pycocotools.coco", reason="pycocotools is not installed")
+    source, out = tmp_path / "in", tmp_path / "out"
+    readable, broken = zoo(source, large=not options)
+    code = segment_files(str(weights_file(tmp_path / "w.safetensors")), [str(source)], Plan(out, batch=4, **options))
+    said = capsys.readouterr()
+    assert code == 1
+    assert f"{len(broken)} of {len(readable) + len(broken)} files could not be read" in said.err
+    for name, reason in broken.items():
+        assert next(line for line in said.err.splitlines() if f"{source / name}: " in line).endswith(reason)
+    coco = coco_files.COCO(out / "objects.json")
+    images = {image["file_name"]: image for image in coco.loadImgs(coco.getImgIds())}
+    assert {name: (image["height"], image["width"]) for name, image in images.items()} == readable
+    for image in images.values():
+        size = (image["height"], image["width"])
+        labels = np.asarray(Image.open(out / image["labels"]))
+        np.testing.assert_array_equal(labels_again(coco, image["id"], size), labels)
+        assert Image.open(out / image["overlays"]).format == "JPEG"
+        with np.load(out / image["slots"], allow_pickle=False) as file:
+            assert set(file) == {
+                "slots", "slot", "area", "box", "centre", "inertia", "compactness", "image_size",
+            }  # fmt: skip
+            assert tuple(file["image_size"]) == size
+            np.testing.assert_array_equal(file["area"], np.bincount(labels.ravel()))
+            assert file["slots"].shape == (len(file["area"]), 16)
+            for entry in coco.loadAnns(coco.getAnnIds(image["id"])):
+                np.testing.assert_array_equal(entry["bbox"], file["box"][entry["label"]])
+                assert entry["area"] == file["area"][entry["label"]]
+    assert len({image["labels"] for image in images.values()}) == len(readable)
+    assert Path(images["sub/deep/grey.png"]["labels"]) == Path("labels/sub/deep/grey.png")
+    assert Image.open(out / "sheet.png").width > 300
+    assert not list(out.rglob("*.tmp"))
+
+
+def test_what_is_lossless_gives_the_same_labels(tmp_path):
+    source, out = tmp_path / "in", tmp_path / "out"
+    zoo(source)
+    segmenter = real()
+    run(segmenter, find_images([source], out), Plan(out))
+    for original, written in (
+        ("a.png", ["a.png.png", "a.webp.png", "rgba.png", "sub/pages.png"]),
+        ("sub/deep/grey.png", ["sub/deep/grey.png", "sub/deep/grey16.png", "sub/deep/grey16.tif.png"]),
+    ):
+        expected = segmenter.segment(Image.open(source / original)).labels
+        assert expected.max() > 0
+        for name in written:
+            np.testing.assert_array_equal(np.asarray(Image.open(out / "labels" / name)), expected, err_msg=name)
+
+
+def test_masks_lie_on_the_original_pixels(tmp_path):
+    """Through files and all: a rectangle and a disc of a photo's size, where they were drawn."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    picture = scene(480, 640)
+    picture.save(source / "a.png")
+    run(by_colour((96, 128)), find_images([source], out), Plan(out))
+    labels = np.asarray(Image.open(out / "labels" / "a.png"))
+    truth = np.asarray(picture).argmax(-1)
+    again = np.array([2, 0, 1])[labels]
+    assert (again == truth).mean() > 0.995
+    boxes = [entry["bbox"] for entry in json.loads((out / "objects.json").read_text())["annotations"]]
+    for box, expected in zip(boxes, [(80, 60, 241, 181), (320, 240, 319, 239)], strict=True):
+        assert np.abs(np.array(box) - expected).max() <= 3
+
+
+def test_more_than_255_segments_take_16_bits(tmp_path):
+    from cocanet.segment.writers import encode_labels
+
+    for count, mode in ((255, "P"), (256, "I;16"), (40_000, "I;16")):
+        labels = np.arange(200 * 200, dtype=np.int32).reshape(200, 200) % count
+        (tmp_path / "a.png").write_bytes(encode_labels(labels))
+        picture = Image.open(tmp_path / "a.png")
+        assert picture.mode == mode
+        np.testing.assert_array_equal(np.asarray(picture), labels)
+    with pytest.raises(ValueError, match="70000 segments do not fit"):
+        encode_labels(np.arange(70_000, dtype=np.int32)[None])
+
+
+def test_the_output_folder(tmp_path, capsys):
+    weights, out = str(weights_file(tmp_path / "w.safetensors")), tmp_path / "out"
+    scene(20, 20).save(tmp_path / "a.png")
+    path = [str(tmp_path / "a.png")]
+    assert segment_files(weights, path, Plan(out, sheet=0)) == 0
+    assert not (out / "sheet.png").exists()
+    assert "1 image," in capsys.readouterr().out
+    with pytest.raises(ValueError, match="out is not empty; give another folder, or --overwrite"):
+        segment_files(weights, path, Plan(out))
+    assert segment_files(weights, path, Plan(out), overwrite=True) == 0
+    with pytest.raises(ValueError, match=r"a\.png is not a folder"):
+        segment_files(weights, path, Plan(tmp_path / "a.png"))
+
+
+def test_mistakes_are_found_before_any_work(tmp_path):
+    weights, out = str(weights_file(tmp_path / "w.safetensors")), tmp_path / "out"
+    scene(20, 20).save(tmp_path / "a.png")
+    for arguments, message in (
+        ((weights, [str(tmp_path / "b.png")], Plan(out)), "is not there"),
+        ((weights, [str(tmp_path / "a.png")], Plan(out, Settings(level=9))), "level must lie in 1 … 3"),
+        (("nothing", [str(tmp_path / "a.png")], Plan(out)), "no file or folder 'nothing'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            segment_files(*arguments)
+    assert not out.exists()
+    with pytest.raises(ValueError, match="at least one image; got 0"):
+        Plan(out, batch=0)
+    with pytest.raises(ValueError, match="0 or more images; got -1"):
+        Plan(out, sheet=-1)
+
+
+def test_an_image_bomb_is_reported(tmp_path, monkeypatch):
+    for name, side in (("a.png", 20), ("bomb.png", 80)):
+        scene(side, side).save(tmp_path / name)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
+    done = run(real(), find_images([tmp_path], tmp_path / "out"), Plan(tmp_path / "out", sheet=0))
+    assert done.images == 1
+    (failure,) = done.failures
+    assert failure.path.name == "bomb.png"
+    assert "exceeds limit" in failure.reason
+
+
+def test_images_are_read_only_a_batch_ahead(tmp_path, monkeypatch):
+    for number in range(20):
+        scene(10, 10).save(tmp_path / f"{number}.png")
+    reads = []
+    read_image = command.read_image
+    monkeypatch.setattr(command, "read_image", lambda path, **k: reads.append(path) or read_image(path, **k))
+    inputs = find_images([tmp_path], tmp_path / "out")
+    sizes = []
+    for taken, batch in enumerate(one_ahead(read_batches(inputs, 3, [])), 1):
+        sizes.append(len(batch))
+        assert len(reads) <= 3 * (taken + 1) + 1
+    assert sizes == [3] * 6 + [2]
+    monkeypatch.setattr(command, "PIXELS_AT_A_TIME", 250)
+    assert [len(batch) for batch in read_batches(inputs, 16, [])] == [2] * 10
+    monkeypatch.setattr(command, "PIXELS_AT_A_TIME", 5)
+    assert [len(batch) for batch in read_batches(inputs, 16, [])] == [1] * 20
+
+
+def test_order_and_numbers_do_not_depend_on_batches(tmp_path, monkeypatch):
+    for number in range(9):
+        scene(10 + number, 12).save(tmp_path / f"{number}.png")
+    inputs = find_images([tmp_path], tmp_path / "out")
+    contents = []
+    for batch, pixels in ((1, 1), (4, 10**6)):
+        monkeypatch.setattr(command, "PIXELS_AT_A_TIME", pixels)
+        out = tmp_path / f"out{batch}"
+        run(real(), inputs, Plan(out, batch=batch))
+        contents.append(json.loads((out / "objects.json").read_text()))
+    assert contents[0] == contents[1]
+    assert [image["file_name"] for image in contents[0]["images"]] == [f"{number}.png" for number in range(9)]
+    assert [image["id"] for image in contents[0]["images"]] == list(range(1, 10))
+
+
+def test_stopped_half_way(tmp_path, monkeypatch):
+    for number in range(6):
+        scene(10, 10).save(tmp_path / f"{number}.png")
+    segmenter, out = real(), tmp_path / "out"
+    find, calls = segmenter.find, []
+
+    def stop(*arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return find(*arguments)
+
+    monkeypatch.setattr(segmenter, "find", stop)
+    with pytest.raises(KeyboardInterrupt, match=r"of 6 images, but no objects\.json"):
+        run(segmenter, find_images([tmp_path], out), Plan(out, batch=2))
+    assert not (out / "objects.json").exists()
+    assert not list(out.rglob("*.tmp"))
+
+
+def test_a_failing_disk_is_an_error(tmp_path, monkeypatch):
+    scene(10, 10).save(tmp_path / "a.png")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cocanet.segment.writers.write_atomically", full)
+    with pytest.raises(OSError, match="No space left"):
+        run(real(), find_images([tmp_path], tmp_path / "out"), Plan(tmp_path / "out"))
+
+
+def test_real_photographs(tmp_path, samples):
+    photos = [
+        path for name in ("clevr_images", "birds", "flowers") for path in sorted(samples.glob(f"{name}/**/*.jpg"))[:3]
+    ]
+    if not photos:
+        pytest.skip(f"no photographs in {samples}")
+    for number, photo in enumerate(photos):
+        shutil.copy(photo, tmp_path / f"{number}.jpg")
+    done = run(real(), find_images([tmp_path / "*.jpg"], tmp_path / "out"), Plan(tmp_path / "out"))
+    assert done.images == len(photos)
+    assert done.failures == []
+    for number in range(len(photos)):
+        labels = Image.open(tmp_path / "out" / "labels" / f"{number}.png")
+        assert labels.size == Image.open(tmp_path / f"{number}.jpg").size
