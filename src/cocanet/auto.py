@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from cocanet.config import (
@@ -15,6 +16,7 @@ from cocanet.config import (
     Preset,
 )
 from cocanet.functional.windows import Window
+from cocanet.presets import with_quick_recipe
 
 SMALLEST, LARGEST, UNIT = 32, 256, 16
 TWO_LEVELS_UP_TO = 64
@@ -43,7 +45,8 @@ def choose(image_size: tuple[int, int], slots: int, name: str = "auto", backgrou
         decoder=_decoder(size, transposed=three),
     )
     data = DataConfig(name, background_labels=background_labels, resize=size != image_size)
-    return Choice(Preset("auto", model, data), _reasons(image_size, model))
+    preset = replace(with_quick_recipe(Preset("auto", model, data)), name="auto")
+    return Choice(preset, _reasons(image_size, preset.model))
 
 
 def working_size(image_size: tuple[int, int]) -> tuple[int, int]:

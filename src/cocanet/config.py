@@ -12,6 +12,7 @@ from cocanet.layers.norm import NormScope
 
 Precision = Literal["32", "bf16"]
 AttentionReach = Literal["window", "neighbourhood", "global"]
+Frame = Literal["image", "slot"]
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,11 @@ class BackboneConfig:
 
     channels: int
     kernel: int
+    gamma: float = 1.0
+    """Exponent of the colours before the first layer; below 1 it sets dark colours apart from black. The paper: 1."""
 
     def __post_init__(self) -> None:
-        _positive(channels=self.channels, kernel=self.kernel)
+        _positive(channels=self.channels, kernel=self.kernel, gamma=self.gamma)
         if self.kernel % 2 == 0:
             raise ValueError(f"the backbone's kernel must be odd to keep the resolution; got {self.kernel}")
 
@@ -81,6 +84,8 @@ class DecoderConfig:
     layers: tuple[ConvConfig, ...]
     octaves: int = 0
     """Octaves of Fourier features in the position embedding; the paper has none."""
+    frame: Frame = "image"
+    """What a slot counts positions from: the image's edges as in the paper, or its own centre."""
 
     def __post_init__(self) -> None:
         _positive(broadcast_height=self.broadcast[0], broadcast_width=self.broadcast[1])
@@ -92,6 +97,8 @@ class DecoderConfig:
             )
         if self.octaves < 0:
             raise ValueError(f"octaves must be 0 or more; got {self.octaves}")
+        if self.frame == "slot" and not self.octaves:
+            raise ValueError("frame='slot' describes shapes by Fourier features; expected octaves of 1 or more, got 0")
 
     @property
     def output_size(self) -> tuple[int, int]:
@@ -197,6 +204,8 @@ class TrainConfig:
     clip_norm: float | None = None
     crop_padding: int = 3
     """Pixels of edge padding before the random crop; 0 for none."""
+    mask_guidance: float = 0.0
+    """Weight of the decoder's masks following the encoder's, in the second half of a run; the paper has none."""
 
     def __post_init__(self) -> None:
         _positive(
@@ -205,7 +214,12 @@ class TrainConfig:
             learning_rate=self.learning_rate,
             half_life=self.half_life,
         )
-        _not_negative(weight_decay=self.weight_decay, warmup_steps=self.warmup_steps, crop_padding=self.crop_padding)
+        _not_negative(
+            weight_decay=self.weight_decay,
+            warmup_steps=self.warmup_steps,
+            crop_padding=self.crop_padding,
+            mask_guidance=self.mask_guidance,
+        )
         if self.clip_norm is not None:
             _positive(clip_norm=self.clip_norm)
 

@@ -10,7 +10,7 @@ from cocanet.cli import main
 from cocanet.train.run_folder import RunFolder
 from tests.train.runs import losses, noise_store
 
-QUICK = ["--steps", "1", "--batch-size", "4", "--model.dim", "16", "--model.levels.0.depth", "0", "--accelerator", "cpu"]
+QUICK = ["--steps", "1", "--batch-size", "4", "--model.dim", "16", "--accelerator", "cpu"]
 
 
 @pytest.fixture

@@ -44,7 +44,15 @@ def images(config: CocaNetConfig, batch: int = 2, seed: int = 0) -> torch.Tensor
     return torch.rand(batch, 3, *config.image_size, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("config", [small(), DEEP, FLAT, small(norm="image")], ids=["two", "four", "one", "image"])
+def in_slot_frame(config: CocaNetConfig) -> CocaNetConfig:
+    return replace(config, decoder=replace(config.decoder, octaves=2, frame="slot"))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [small(), DEEP, FLAT, small(norm="image"), in_slot_frame(small()), in_slot_frame(DEEP), in_slot_frame(FLAT)],
+    ids=["two", "four", "one", "image", "two-slot-frame", "four-slot-frame", "one-slot-frame"],
+)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_shapes_sums_and_gradients(config, batch):
     model, x = cocanet.build(config, seed=0), images(config, batch)

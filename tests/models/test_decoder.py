@@ -3,8 +3,8 @@ import torch
 from einops import rearrange, repeat
 from torch.autograd import gradcheck
 
-from cocanet.config import ConvConfig
-from cocanet.models.decoder import BroadcastConv, mix
+from cocanet.config import ConvConfig, DecoderConfig
+from cocanet.models.decoder import BroadcastConv, BroadcastDecoder, mix
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,17 @@ def test_mixing_leaves_out_unused_slots():
     assert (painting.masks[0, 2] == 0).all()
     fewer = mix(layers[:1, :2], in_use[:1, :2])
     torch.testing.assert_close(painting.mixture[:1], fewer.mixture)
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (5, 2)])
+def test_in_their_own_frame_slots_paint_the_same_wherever_they_are(kernel, stride):
+    torch.manual_seed(0)
+    config = DecoderConfig((16, 16), (ConvConfig(6, kernel, stride), ConvConfig(4, 3)), octaves=2, frame="slot")
+    decoder = BroadcastDecoder(config, dim=5)
+    slot, in_use = torch.randn(5).expand(1, 2, 5), torch.ones(1, 2, dtype=torch.bool)
+    here, there = decoder(slot, in_use, torch.tensor([[[7, 6], [9, 9]]])).slot_images[0]
+    rows, columns = 2 * stride, 3 * stride
+    moved = here.roll((rows, columns), (1, 2))
+    inner = slice(5 * stride, -5 * stride)
+    torch.testing.assert_close(there[:, inner, inner], moved[:, inner, inner])
+    assert not torch.allclose(there[:, inner, inner], here[:, inner, inner], atol=1e-3)

@@ -13,10 +13,10 @@ import torch
 import cocanet
 from cocanet.data.loader import Loader, LoaderConfig
 from cocanet.data.splits import open_split
+from cocanet.models.model import reconstruction_loss
 from cocanet.train import loop
 from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
-from cocanet.models.model import reconstruction_loss
 from cocanet.train.optimiser import learning_rate_factor
 from cocanet.weights import open_trained, read_weights
 from tests.train.runs import losses, noise_store, tiny_settings, validations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from cocanet.config import CocaNetConfig, Preset
+from cocanet.layers.position import ShapeEmbedding
 from cocanet.models.backbone import Backbone
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder
@@ -24,9 +25,11 @@ def build(config: Preset | CocaNetConfig, seed: int | None = None) -> CocaNet:
 
 
 def _assemble(config: CocaNetConfig) -> CocaNet:
+    in_slot_frame = config.decoder.frame == "slot"
     return CocaNet(
         config,
         backbone=Backbone(config.backbone, config.image_size, config.dim, config.norm),
         hierarchy=Hierarchy(config),
         decoder=BroadcastDecoder(config.decoder, config.dim),
+        shape=ShapeEmbedding(*config.image_size, config.dim, config.decoder.octaves) if in_slot_frame else None,
     )

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from cocanet.config import ConvConfig, DecoderConfig
 from cocanet.layers.linear import conv, transposed_conv
-from cocanet.layers.position import PositionEmbedding
+from cocanet.layers.position import OffsetEmbedding, PositionEmbedding
 
 
 class Painting(NamedTuple):
@@ -41,9 +41,16 @@ class BroadcastConv(nn.Module):
             self.register_buffer(name, taps_inside(cells, layer.kernel, layer.stride), persistent=False)
 
     def forward(
-        self, slots: Float[Tensor, "m d"], position: Float[Tensor, "h w d"]
+        self,
+        slots: Float[Tensor, "m d"],
+        position: Float[Tensor, "rows columns d"],
+        centres: Int[Tensor, "m 2"] | None = None,
     ) -> Float[Tensor, "m c height width"]:
+        """With `centres`, `position` is of offsets, and each slot sees those from its own centre cell."""
         shared = self.conv(rearrange(position, "h w d -> 1 d h w"))
+        if centres is not None:
+            corners = (torch.tensor(position.shape[:2]) // 2 - centres.cpu()) * self.conv.stride[0]
+            shared = cut_out(shared.squeeze(0), corners, (self.rows.shape[1], self.columns.shape[1]))
         weight = self.conv.weight
         if isinstance(self.conv, nn.ConvTranspose2d):
             weight = weight.transpose(0, 1)
@@ -62,20 +69,32 @@ def taps_inside(cells: int, kernel: int, stride: int) -> Float[Tensor, "kernel o
     return ((source % stride == 0) & (source >= 0) & (source < cells * stride)).float()
 
 
+def cut_out(
+    image: Float[Tensor, "c rows columns"], corners: Int[Tensor, "m 2"], size: tuple[int, int]
+) -> Float[Tensor, "m c height width"]:
+    """Pieces of one size out of an image."""
+    height, width = size
+    return torch.stack([image[:, r : r + height, c : c + width] for r, c in corners.tolist()])
+
+
 class BroadcastDecoder(nn.Module):
     """Slots to pictures and masks."""
 
     def __init__(self, config: DecoderConfig, dim: int) -> None:
         super().__init__()
-        self.position = PositionEmbedding(*config.broadcast, dim, octaves=config.octaves)
+        embedding = OffsetEmbedding if config.frame == "slot" else PositionEmbedding
+        self.position = embedding(*config.broadcast, dim, octaves=config.octaves)
         self.first = BroadcastConv(dim, config.layers[0], config.broadcast)
         widths = [layer.channels for layer in config.layers]
         self.rest = nn.ModuleList(
             _layer(width, layer) for width, layer in zip(widths[:-1], config.layers[1:], strict=True)
         )
 
-    def forward(self, slots: Float[Tensor, "b k d"], in_use: Bool[Tensor, "b k"]) -> Painting:
-        x = self.first(slots.flatten(0, 1), self.position())
+    def forward(
+        self, slots: Float[Tensor, "b k d"], in_use: Bool[Tensor, "b k"], centres: Int[Tensor, "b k 2"] | None = None
+    ) -> Painting:
+        """`centres` are the slots' own cells of the grid, for a decoder in the slots' frame."""
+        x = self.first(slots.flatten(0, 1), self.position(), None if centres is None else centres.flatten(0, 1))
         for layer in self.rest:
             x = layer(F.relu_(x))
         return mix(x.unflatten(0, slots.shape[:2]).float(), in_use)

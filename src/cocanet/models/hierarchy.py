@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from cocanet.config import CocaNetConfig, LevelConfig
-from cocanet.functional.geometry import Geometry, partition_geometry, pixel_geometry
+from cocanet.functional.geometry import EMPTY, Geometry, partition_geometry, pixel_geometry
 from cocanet.functional.pooling import Pooled, pool, pool_again
 from cocanet.functional.windows import grid_after, partition
 from cocanet.layers.attention import GlobalReach, NeighbourhoodReach, Reach, RefineBlock, WindowReach
 from cocanet.layers.coca import Clusters, CocaLayer
 from cocanet.layers.linear import MLP
 from cocanet.layers.norm import GroupNorm
+from cocanet.layers.position import window_about
 from cocanet.layers.precision import full_precision
 from cocanet.models.output import Level
+
+SHIFTS = 3
+"""Mean shifts from an anchor to the local centre of its mask."""
 
 
 class Nodes(NamedTuple):
@@ -121,3 +126,28 @@ def _reach(config: LevelConfig, grid: tuple[int, int], per_cell: int) -> Reach:
     if config.attention == "neighbourhood" and config.kernel is not None:
         return NeighbourhoodReach(config.kernel, config.window, grid, per_cell)
     return GlobalReach() if config.attention == "global" else WindowReach()
+
+
+@torch.no_grad()
+def local_centres(levels: tuple[Level, ...], masks: Float[Tensor, "b k h w"]) -> Int[Tensor, "b k 2"]:
+    """The pixel each slot is centred on: a mean shift over its pixels from its anchor.
+
+    Of two pieces in one slot it finds one, where the centre of mass would lie between them. The last slot has no
+    anchor and starts from the node that it has most of.
+    """
+    top = levels[-1].clusters
+    image_size = (masks.shape[-2], masks.shape[-1])
+    nodes = levels[-2].clusters.geometry if len(levels) > 1 else pixel_geometry(*image_size, device=masks.device)
+    batch = len(masks)
+    area, position = nodes.area.reshape(-1, top.masks.shape[-1]), nodes.position.reshape(-1, top.masks.shape[-1], 2)
+    most = (top.masks[:, 0, -1] * area).argmax(-1, keepdim=True)
+    start = torch.cat((top.anchors[:, 0], most), -1)
+    centres = position.expand(batch, -1, -1).gather(1, start.unsqueeze(-1).expand(-1, -1, 2))
+    lines = [torch.arange(side, dtype=masks.dtype, device=masks.device) for side in image_size]
+    for _ in range(SHIFTS):
+        near = masks * window_about(centres, image_size)
+        total = near.sum((-2, -1)).clamp(min=EMPTY)
+        moments = [near.sum(axis) @ line for axis, line in zip((-1, -2), lines, strict=True)]
+        centres = torch.stack(moments, -1) / total.unsqueeze(-1)
+    limit = torch.tensor(image_size, device=masks.device) - 1
+    return centres.round().long().clamp(min=0).minimum(limit)

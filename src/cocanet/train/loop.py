@@ -102,7 +102,7 @@ def step(session: Session, batch: Batch, done: float) -> tuple[float, float]:
     rate = set_learning_rate(session.optimiser, train, done * train.steps if session.run.minutes else standing.step)
     torch.manual_seed(_step_seed(session))
     session.model.anneal(done)
-    loss: Tensor = session.objective(batch.images)
+    loss: Tensor = session.objective(batch.images, done)
     value = mean(session.fabric, loss.detach())
     if not math.isfinite(value):
         raise ValueError(_not_finite(session, batch, value))
