@@ -21,6 +21,7 @@ from benchmarks import direct
 from cocanet import presets
 from cocanet.config import TrainConfig
 from cocanet.models.build import build
+from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import reconstruction_loss
 from cocanet.train.optimiser import make_optimiser
 
@@ -80,7 +81,7 @@ def measure(preset: str, batch: int, subject: Subject, repeats: int, threads: in
 
 def training_step(preset: str, batch: int, subject: Subject) -> Callable[[], None]:
     """Forward, loss, backward and Adam on random images."""
-    model = build(presets.PRESETS[preset](), seed=0)
+    model = as_coca_net(build(presets.PRESETS[preset](), seed=0), "the direct transcription")
     images = torch.rand(batch, 3, *model.config.image_size, generator=torch.Generator().manual_seed(0))
     optimiser = make_optimiser(model, TrainConfig())
 

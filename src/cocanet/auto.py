@@ -46,7 +46,7 @@ def choose(image_size: tuple[int, int], slots: int, name: str = "auto", backgrou
     )
     data = DataConfig(name, background_labels=background_labels, resize=size != image_size)
     preset = replace(with_quick_recipe(Preset("auto", model, data)), name="auto")
-    return Choice(preset, _reasons(image_size, preset.model))
+    return Choice(preset, _reasons(image_size, model))
 
 
 def working_size(image_size: tuple[int, int]) -> tuple[int, int]:

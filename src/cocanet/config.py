@@ -9,6 +9,8 @@ from cocanet.functional.clustering import dilated_candidates
 from cocanet.functional.windows import Window, grid_after
 from cocanet.layers.coca import AnchorRule
 from cocanet.layers.norm import NormScope
+from cocanet.models.baselines.config import BoQsaConfig, InvSaConfig, SlotAttentionConfig
+from cocanet.models.baselines.genesis_v2_config import GenesisV2Config
 
 Precision = Literal["32", "bf16"]
 AttentionReach = Literal["window", "neighbourhood", "global"]
@@ -137,6 +139,7 @@ class CocaNetConfig:
     anchors: AnchorRule = "compact"
     """Most compact first, or drawn at random (RAS)."""
     dynamic: DynamicSlots | None = None
+    kind: Literal["coca-net"] = "coca-net"
 
     def __post_init__(self) -> None:
         _positive(image_height=self.image_size[0], image_width=self.image_size[1], dim=self.dim, heads=self.heads)
@@ -177,6 +180,9 @@ class CocaNetConfig:
         return self.levels[-1].clusters
 
 
+ModelConfig = CocaNetConfig | SlotAttentionConfig | InvSaConfig | BoQsaConfig | GenesisV2Config
+
+
 @dataclass(frozen=True)
 class DataConfig:
     """The data set a preset is for."""
@@ -198,7 +204,7 @@ class TrainConfig:
     learning_rate: float = 3e-4
     weight_decay: float = 1e-5
     warmup_steps: int = 10_000
-    decay: Literal["exponential", "cosine"] = "exponential"
+    decay: Literal["exponential", "cosine", "constant"] = "exponential"
     half_life: int = 100_000
     """Steps in which exponential decay halves the learning rate."""
     clip_norm: float | None = None
@@ -275,7 +281,7 @@ class Preset:
     """A complete published run: model, data and training."""
 
     name: str
-    model: CocaNetConfig
+    model: ModelConfig
     data: DataConfig
     train: TrainConfig = field(default_factory=TrainConfig)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cocanet.config import CocaNetConfig, DataConfig
+from cocanet.config import CocaNetConfig, DataConfig, ModelConfig
 from cocanet.metrics.scores import SCORES
 
 OURS = "coca-net"
@@ -149,11 +149,13 @@ def data_set_of_recipe(recipe: Mapping[str, Any]) -> str | None:
     return None
 
 
-def paper_row(model: CocaNetConfig, data_set: str | None) -> PaperRow | None:
+def paper_row(model: ModelConfig, data_set: str | None) -> PaperRow | None:
     """What the paper has for a model on a data set: the variant's row if there is one, else COCA-Net's."""
     if data_set is None:
         return None
-    row = PAPER.get((OURS, data_set))
+    row = PAPER.get((model.kind, data_set))
+    if not isinstance(model, CocaNetConfig):
+        return row
     if model.dynamic:
         return PAPER_ONE_SEED.get(("coca-net-dyna", data_set), row)
     if model.anchors == "random":

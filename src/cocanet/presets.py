@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from dataclasses import replace
 
 from cocanet.config import (
@@ -97,34 +98,36 @@ def clevrtex() -> Preset:
 
 def with_random_anchors(preset: Preset) -> Preset:
     """COCA-Net-RAS: anchors drawn at random from the scope instead of by compactness."""
-    return replace(preset, name=f"{preset.name}-ras", model=replace(preset.model, anchors="random"))
+    return replace(preset, name=f"{preset.name}-ras", model=replace(_coca_net(preset), anchors="random"))
 
 
 def with_dynamic_slots(preset: Preset, stop_below: float = 0.025, most: int = 11) -> Preset:
     """COCA-Net-Dyna: at evaluation as many slots as it takes to explain the scene."""
     dynamic = DynamicSlots(stop_below, most)
-    return replace(preset, name=f"{preset.name}-dyna", model=replace(preset.model, dynamic=dynamic))
+    return replace(preset, name=f"{preset.name}-dyna", model=replace(_coca_net(preset), dynamic=dynamic))
 
 
 def with_dilated_candidates(preset: Preset, stride: int = 2) -> Preset:
     """Only every `stride`-th cell, in both directions, is a candidate anchor."""
-    levels = tuple(replace(level, candidate_stride=stride) for level in preset.model.levels)
-    return replace(preset, name=f"{preset.name}-dilated{stride}", model=replace(preset.model, levels=levels))
+    model = _coca_net(preset)
+    levels = tuple(replace(level, candidate_stride=stride) for level in model.levels)
+    return replace(preset, name=f"{preset.name}-dilated{stride}", model=replace(model, levels=levels))
 
 
 def with_fourier_positions(preset: Preset, octaves: int = 4) -> Preset:
     """Fourier features in the decoder's position embedding: beyond the paper, and it learns much faster."""
-    decoder = replace(preset.model.decoder, octaves=octaves)
-    return replace(preset, name=f"{preset.name}-fourier", model=replace(preset.model, decoder=decoder))
+    model = _coca_net(preset)
+    decoder = replace(model.decoder, octaves=octaves)
+    return replace(preset, name=f"{preset.name}-fourier", model=replace(model, decoder=decoder))
 
 
 def with_quick_recipe(preset: Preset) -> Preset:
     """Beyond the paper: what learns the most in minutes on a CPU (docs/log.md has what it was chosen from).
 
-    Pixels one by one instead of blurred, dark colours set apart from black; a decoder that draws each slot about its own
-    centre and knows its shape; later on, decoder masks that follow the encoder's.
+    Pixels one by one instead of blurred, dark colours set apart from black; a decoder that draws each slot about its
+    own centre and knows its shape; later on, decoder masks that follow the encoder's.
     """
-    model = preset.model
+    model = _coca_net(preset)
     quick = replace(
         model,
         backbone=replace(model.backbone, kernel=1, gamma=0.5),
@@ -144,6 +147,12 @@ QUICK = TrainConfig(
     crop_padding=0,
     mask_guidance=0.05,
 )
+
+
+def _coca_net(preset: Preset) -> CocaNetConfig:
+    if not isinstance(preset.model, CocaNetConfig):
+        raise ValueError(f"{preset.name} is a {preset.model.kind}; its variants are those of a coca-net only")
+    return preset.model
 
 
 def _model_64px(slots: int, temperatures: tuple[float, float]) -> CocaNetConfig:
@@ -173,7 +182,7 @@ def _transposed_decoder(channels: int) -> DecoderConfig:
     )
 
 
-PRESETS = {
+PRESETS: dict[str, Callable[[], Preset]] = {
     preset().name: preset for preset in (tetrominoes, multi_dsprites, shapestacks, objects_room, clevr6, clevrtex)
 }
 
@@ -182,26 +191,32 @@ VARIANTS = {"ras": with_random_anchors, "dyna": with_dynamic_slots, "cpu": with_
 
 
 def find(name: str) -> Preset:
-    """The preset called `name`, such as `clevr6` or its variant `clevr6-ras`; ValueError suggests the nearest."""
+    """The preset called `name`: a run of the paper (clevr6), a variant (clevr6-ras) or a rival (inv-sa-clevr6)."""
     base, _, suffix = name.rpartition("-")
-    if name in PRESETS:
-        return PRESETS[name]()
+    if name in (published := _published()):
+        return published[name]()
     if suffix in VARIANTS and is_known(base):
         return VARIANTS[suffix](find(base))
     spelled = name.lower().replace("_", "-").replace(" ", "-")
-    near = difflib.get_close_matches(spelled, _all_names(), n=1, cutoff=0.5)
+    variants = [f"{preset}-{suffix}" for preset in PRESETS for suffix in VARIANTS]
+    near = difflib.get_close_matches(spelled, [*published, *variants], n=1, cutoff=0.5)
     raise ValueError(f"unknown preset {name!r}: {f'did you mean {near[0]}? ' if near else ''}there are {names()}")
 
 
 def is_known(name: str) -> bool:
     base, _, suffix = name.rpartition("-")
-    return name in PRESETS or (suffix in VARIANTS and is_known(base))
+    return name in _published() or (suffix in VARIANTS and is_known(base))
 
 
 def names() -> str:
     """All presets in a line, for people."""
-    return f"{', '.join(PRESETS)}; variants end in {', '.join(f'-{suffix}' for suffix in VARIANTS)}"
+    from cocanet.presets_baselines import MODELS
+
+    variants, rivals = (", ".join(words) for words in ([f"-{suffix}" for suffix in VARIANTS], MODELS))
+    return f"{', '.join(PRESETS)}; variants end in {variants}; rivals begin with {rivals}"
 
 
-def _all_names() -> list[str]:
-    return [*PRESETS, *(f"{name}-{suffix}" for name in PRESETS for suffix in VARIANTS)]
+def _published() -> dict[str, Callable[[], Preset]]:
+    from cocanet.presets_baselines import BASELINES
+
+    return PRESETS | BASELINES

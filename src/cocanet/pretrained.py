@@ -23,19 +23,32 @@ def shipped_names() -> list[str]:
     return sorted(file.name.removesuffix(_SUFFIX) for file in folder.iterdir() if file.name.endswith(_SUFFIX))
 
 
+def is_shipped(name_or_path: str | Path) -> bool:
+    """Whether this names weights of the package; a path does only where nothing else is there."""
+    taken = isinstance(name_or_path, Path) and name_or_path.exists()
+    return not taken and str(name_or_path) in shipped_names()
+
+
 def load(name_or_path: str | Path, device: str = "cpu", *, checkpoint: str = "last") -> Segmenter:
     """A trained model, ready to segment images.
 
     The name of weights that come with the package, a weights file, a run folder (its `checkpoint` `last` or `best`) or
     a folder that `save_pretrained` wrote. A name is tried first; write ./NAME for a file or folder of that name.
     """
-    _check_device(device)
-    trained = _open(name_or_path, checkpoint)
+    trained = open_model(name_or_path, device, checkpoint=checkpoint)
     return Segmenter(trained.model, trained.preset, trained.notes, device)
 
 
+def open_model(name_or_path: str | Path, device: str = "cpu", *, checkpoint: str = "last") -> Trained:
+    """The model, its preset and its notes, from whatever `load` takes."""
+    _check_device(device)
+    trained = _open(name_or_path, checkpoint)
+    trained.model.to(device)
+    return trained
+
+
 def _open(name_or_path: str | Path, checkpoint: str) -> Trained:
-    if isinstance(name_or_path, str) and name_or_path in shipped_names():
+    if is_shipped(name_or_path):
         with as_file(files("cocanet") / "shipped" / f"{name_or_path}{_SUFFIX}") as file:
             return open_trained(file)
     path = Path(name_or_path)

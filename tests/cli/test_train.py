@@ -118,7 +118,7 @@ def test_tensorboard_on_request(tmp_path, quick):
         (["train", "tetrominoes", "--data", "/nowhere"], "the data folder /nowhere does not exist"),
         (["train", "tetrominoes", "--seeds", "0"], "seeds must be at least 1; got 0"),
         (["train", "tetrominoes", "--seeds", "2", "--devices", "2"], "start every --seed itself"),
-        (["evaluate", "/nowhere"], "/nowhere is not there"),
+        (["evaluate", "/nowhere"], "there is no file or folder '/nowhere'"),
         (["report", "/nowhere"], "/nowhere"),
     ],
 )

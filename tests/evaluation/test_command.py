@@ -266,7 +266,7 @@ def test_random_anchors_repeat(tmp_path):
     ("settings", "message"),
     [
         ({"data": Path("nowhere")}, "the data folder nowhere does not exist"),
-        ({"device": "warp"}, "no device 'warp'"),
+        ({"device": "warp"}, "device 'warp' cannot be used here"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
     ],
 )

@@ -18,10 +18,10 @@ import tyro
 
 @dataclass(frozen=True)
 class Demo:
-    """Train on generated Tetrominoes for about a minute, print the scores and draw what was found."""
+    """Find the objects of fresh scenes with the weights that come with the package: scores and pictures."""
 
     out: Path = Path("demo")
-    """Folder for the picture and the weights."""
+    """Folder for the scenes and the pictures."""
 
     def run(self) -> None:
         from cocanet.demo import run_demo
@@ -39,7 +39,7 @@ class Evaluate:
     """Score a trained model by the paper's protocol: nine numbers on its test split."""
 
     run_or_weights: tyro.conf.Positional[Path]
-    """A run folder, or a weights file."""
+    """A run folder, a weights file, or a name of weights that come with the package (tetrominoes)."""
     data: Path | None = None
     """A store to score it on; what the run was trained for if left out."""
     json: str | None = None
@@ -100,7 +100,7 @@ class DrawFigure:
     """grid: image, reconstruction, truth and masks; hierarchy: how one image's objects were put together;
     compactness: of every pixel's masks; slots: each slot's own picture."""
     weights: tyro.conf.Positional[Path]
-    """A run folder or a weights file."""
+    """A run folder, a weights file, or a name of weights that come with the package (tetrominoes)."""
     data: Path | None = None
     """Folder of a store; scenes of the model's own kind if left out."""
     count: int | None = None

@@ -13,7 +13,7 @@ from rich.console import Console
 from cocanet import presets
 from cocanet.auto import choose
 from cocanet.cli import auto
-from cocanet.config import CocaNetConfig, DataConfig, Preset, RunConfig, TrainConfig
+from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
 from cocanet.train.run_folder import DataChoice, RunFolder, Settings
 
 
@@ -27,9 +27,10 @@ class Train:
 
     preset: tyro.conf.Positional[str]
     """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; with -ras (random anchors), -dyna
-    (dynamic slots) or -cpu (the quick recipe) behind it, a variant. Or auto, for your own images: with --data, a folder
-    of pictures or a store, and --slots, the objects in an image at most, it chooses a model that fits."""
-    model: Annotated[CocaNetConfig, tyro.conf.AvoidSubcommands]
+    (dynamic slots) or -cpu (the quick recipe) behind it, a variant; with slot-attention-, inv-sa-, bo-qsa- or
+    genesis-v2- before it, a rival. Or auto, for your own images: with --data, a folder of pictures or a store, and
+    --slots, the objects in an image at most, it chooses a model that fits."""
+    model: Annotated[ModelConfig, tyro.conf.AvoidSubcommands]
     scenes: DataConfig
     train: tyro.conf.OmitArgPrefixes[TrainConfig]
     run: tyro.conf.OmitArgPrefixes[RunConfig]

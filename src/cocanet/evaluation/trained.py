@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import torch
 
-from cocanet.config import Preset
+from cocanet.config import CocaNetConfig, Preset
 from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.splits import fingerprint
 from cocanet.evaluation.data import EvaluationData, choose_data
@@ -21,8 +21,9 @@ from cocanet.evaluation.protocol import SCORES, SLOTS, Scored, score_batches
 from cocanet.models.build import build
 from cocanet.paper_scores import TITLES, PaperRow, paper_row
 from cocanet.presets import with_dynamic_slots
+from cocanet.pretrained import open_model
 from cocanet.train.run_folder import trained_on
-from cocanet.weights import Trained, load_into, open_trained
+from cocanet.weights import Trained, load_into
 
 FORMAT = "cocanet-evaluation"
 VERSION = 1
@@ -63,6 +64,7 @@ class Evaluation:
         """Everything as `evaluation.json` has it; null for scores that there are not."""
         means, images, model = self.scored.means, self.data.images, self.trained.preset.model
         empty = self.scored.images_without_foreground
+        dynamic = model.dynamic if isinstance(model, CocaNetConfig) else None
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -84,8 +86,8 @@ class Evaluation:
                 "sha256": self.sha256,
             },
             "settings": {
-                "slots": model.dynamic.most if model.dynamic else model.slots,
-                "dynamic": model.dynamic is not None,
+                "slots": dynamic.most if dynamic else model.slots,
+                "dynamic": dynamic is not None,
                 "compat": self.settings.compat,
                 "batch_size": self.settings.batch_size,
                 "device": self.settings.device,
@@ -113,8 +115,7 @@ def evaluate_trained(
 ) -> Evaluation:
     """Score the model of a run folder or a weights file; `say` is told which images are used."""
     own_data = trained_on(path)
-    _check_device(settings.device)
-    trained = open_trained(path, checkpoint=settings.checkpoint, device=settings.device)
+    trained = open_model(path, settings.device, checkpoint=settings.checkpoint)
     trained = _with_slots(trained, settings)
     data = choose_data(trained.preset, own_data, settings.data)
     say(f"{trained.path.name} of {trained.preset.name} on {data.description}")
@@ -139,11 +140,15 @@ def evaluate_trained(
 
 def change_slots(preset: Preset, slots: int | None, dynamic: bool) -> Preset:
     """A preset that evaluates with fewer slots, or with as many as a scene needs; no weight depends on their number."""
+    if slots is None and not dynamic:
+        return preset
     trained = preset.model.slots
     if slots is not None and slots < 1:
         raise ValueError(f"--slots must be at least 1, not {slots}")
+    if not isinstance(preset.model, CocaNetConfig):
+        raise ValueError(f"a {preset.model.kind} has the {trained} slots that it was trained with")
     if dynamic and preset.model.dynamic is None:
-        preset = with_dynamic_slots(preset, most=slots or max(MOST_SLOTS, trained))
+        return with_dynamic_slots(preset, most=slots or max(MOST_SLOTS, trained))
     if slots is None:
         return preset
     if preset.model.dynamic is not None:
@@ -167,13 +172,6 @@ def _with_slots(trained: Trained, settings: EvaluationSettings) -> Trained:
     model = build(preset)
     load_into(model, trained.model.state_dict(), trained.path)
     return replace(trained, model=model.to(settings.device).eval(), preset=preset)
-
-
-def _check_device(name: str) -> None:
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError):
-        raise ValueError(f"there is no device {name!r} here; cpu always works") from None
 
 
 @contextlib.contextmanager

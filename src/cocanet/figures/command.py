@@ -20,8 +20,8 @@ from cocanet.figures.save import check_format, save
 from cocanet.figures.slots import slots_figure
 from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import ObjectModel
+from cocanet.pretrained import open_model
 from cocanet.train.run_folder import trained_on
-from cocanet.weights import open_trained
 
 Kind = Literal["grid", "hierarchy", "compactness", "slots"]
 COUNTS: dict[Kind, int] = {"grid": 6, "hierarchy": 1, "compactness": 6, "slots": 3}
@@ -49,7 +49,7 @@ def save_figure(
     out = Path(f"{kind}.png") if out is None else out
     check_format(out)
     count = _check_count(kind, count)
-    trained = open_trained(weights)
+    trained = open_model(weights)
     folder = data or trained_on(Path(weights))
     images = open_split(trained.preset.data, "validation", folder)
     images = at_size(images, trained.preset.model.image_size, trained.preset.data, folder)

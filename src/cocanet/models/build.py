@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, overload
+
 import torch
 
-from cocanet.config import CocaNetConfig, Preset
+from cocanet.config import CocaNetConfig, ModelConfig, Preset
 from cocanet.layers.position import ShapeEmbedding
 from cocanet.models.backbone import Backbone
+from cocanet.models.baselines.bo_qsa import BoQsa
+from cocanet.models.baselines.config import BoQsaConfig, InvSaConfig, SlotAttentionConfig
+from cocanet.models.baselines.genesis_v2 import GenesisV2
+from cocanet.models.baselines.genesis_v2_config import GenesisV2Config
+from cocanet.models.baselines.inv_sa import InvSa
+from cocanet.models.baselines.slot_attention import SlotAttention
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder
 from cocanet.models.hierarchy import Hierarchy
+from cocanet.models.model import ObjectModel
 from cocanet.runtime import keep_freed_memory
 
+RIVALS: dict[type, Callable[[Any], ObjectModel]] = {
+    SlotAttentionConfig: SlotAttention,
+    InvSaConfig: InvSa,
+    BoQsaConfig: BoQsa,
+    GenesisV2Config: GenesisV2,
+}
 
-def build(config: Preset | CocaNetConfig, seed: int | None = None) -> CocaNet:
+
+@overload
+def build(config: CocaNetConfig, seed: int | None = None) -> CocaNet: ...
+
+
+@overload
+def build(config: Preset | ModelConfig, seed: int | None = None) -> ObjectModel: ...
+
+
+def build(config: Preset | ModelConfig, seed: int | None = None) -> ObjectModel:
     """A model with fresh weights: the same for the same seed, or from torch's own generator without one."""
     keep_freed_memory()
     model = config.model if isinstance(config, Preset) else config
@@ -24,7 +49,13 @@ def build(config: Preset | CocaNetConfig, seed: int | None = None) -> CocaNet:
         return _assemble(model)
 
 
-def _assemble(config: CocaNetConfig) -> CocaNet:
+def _assemble(config: ModelConfig) -> ObjectModel:
+    if isinstance(config, CocaNetConfig):
+        return _coca_net(config)
+    return RIVALS[type(config)](config)
+
+
+def _coca_net(config: CocaNetConfig) -> CocaNet:
     in_slot_frame = config.decoder.frame == "slot"
     return CocaNet(
         config,

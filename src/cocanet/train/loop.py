@@ -82,7 +82,7 @@ def fit(session: Session, interrupt: Interrupt) -> None:
             if _validation_due(session, before, done):
                 began_look = time.monotonic()
                 look(session, done)
-                session.looking += time.monotonic() - began_look
+                session.spent_looking(time.monotonic() - began_look)
             if standing.step % run.checkpoint_every == 0 or stop or standing.finished:
                 save_checkpoint(
                     session.folder.last,

@@ -16,6 +16,8 @@ def learning_rate_factor(config: TrainConfig, step: int | float) -> float:
     A run on a clock stands between steps: at the share of its steps that it has spent of its time.
     """
     warmup = min(1.0, (step + 1) / config.warmup_steps) if config.warmup_steps else 1.0
+    if config.decay == "constant":
+        return warmup
     if config.decay == "cosine":
         done = min(1.0, max(0, step - config.warmup_steps) / max(1, config.steps - config.warmup_steps))
         return warmup * 0.5 * (1 + math.cos(math.pi * done))

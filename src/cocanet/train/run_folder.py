@@ -110,7 +110,7 @@ class RunFolder:
 def trained_on(path: Path) -> Path | None:
     """The user's data that the run of a folder, or of a checkpoint in one, was trained on."""
     folder = RunFolder(path if path.is_dir() else path.parent)
-    if not path.is_dir() and not folder.exists:
+    if not path.exists() or not folder.exists:
         return None
     given = folder.read_settings().data.path
     return None if given is None else Path(given)

@@ -69,6 +69,11 @@ class Session:
     def run(self) -> RunConfig:
         return self.settings.run
 
+    def spent_looking(self, seconds: float) -> None:
+        """Validation counts as time of the run, but not against the speed of training."""
+        self.looking += seconds
+        self.speed.seconds += seconds
+
     @property
     def leads(self) -> bool:
         """Whether this process writes, shows and validates."""

@@ -1,0 +1,1 @@
+"""The paper's rivals, each written from its own paper."""

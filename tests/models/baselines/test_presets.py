@@ -1,0 +1,129 @@
+"""The rivals' presets against the architectures, typed in again."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from cocanet import presets
+from cocanet.presets_baselines import BASELINES, slot_attention
+from tests.models.baselines import rivals
+
+SIZES = {
+    "tetrominoes": (32, 4),
+    "multi-dsprites": (64, 6),
+    "objects-room": (64, 7),
+    "shapestacks": (64, 7),
+    "clevr6": (128, 7),
+    "clevrtex": (128, 11),
+}
+KINDS = ("slot-attention", "inv-sa", "bo-qsa")
+
+
+def conv(inputs: int, outputs: int, kernel: int) -> int:
+    return inputs * outputs * kernel**2 + outputs
+
+
+def dense(inputs: int, outputs: int) -> int:
+    return (inputs + 1) * outputs
+
+
+def update(dim: int = 64, hidden: int = 128) -> int:
+    """GRU with two biases a gate, layer normalisation, MLP."""
+    return 3 * (2 * dim * dim + 2 * dim) + 2 * dim + dense(dim, hidden) + dense(hidden, dim)
+
+
+def encoder(channels: int) -> int:
+    return conv(3, channels, 5) + 3 * conv(channels, channels, 5)
+
+
+def decoder(channels: int, layers: int) -> int:
+    return dense(4, 64) + conv(64, channels, 5) + (layers - 1) * conv(channels, channels, 5) + conv(channels, 4, 3)
+
+
+def parameters(kind: str, size: int, slots: int) -> int:
+    if kind == "slot-attention":
+        channels, layers = (64, 5) if size == 128 else (32, 3)
+        features = dense(4, channels) + 2 * channels + 2 * dense(channels, channels)
+        attention = 2 * channels + 2 * 64 + 64 * 64 + 2 * channels * 64
+        return encoder(channels) + features + 2 * 64 + attention + update() + decoder(channels, layers)
+    if kind == "bo-qsa":
+        channels, layers = (32, 3) if size == 32 else (64, 5)
+        features = dense(4, channels) + 2 * channels + dense(channels, 128) + dense(128, 64)
+        attention = 2 * 64 + 2 * 64 + 3 * 64 * 64
+        return encoder(channels) + features + slots * 64 + attention + update() + decoder(channels, layers)
+    attention = 2 * 64 + 2 * 64 + 3 * 64 * 64 + dense(2, 64) + 2 * 64 + dense(64, 128) + dense(128, 64)
+    if size == 32:
+        painting = dense(2, 64) + dense(64, 256) + 5 * dense(256, 256) + dense(256, 4)
+    else:
+        painting = dense(2, 64) + 5 * conv(64, 64, 5) + dense(64, 1) + dense(64, 3)
+    return encoder(64) + slots * 64 + attention + update() + painting
+
+
+def test_every_rival_has_every_data_set():
+    kinds = (*KINDS, "genesis-v2")
+    assert set(BASELINES) == {f"{kind}-{data_set}" for kind in kinds for data_set in SIZES}
+
+
+@pytest.mark.parametrize("data_set", SIZES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_size_slots_data_and_parameters(kind, data_set):
+    baseline = BASELINES[f"{kind}-{data_set}"]()
+    side, slots = SIZES[data_set]
+    assert baseline.name == f"{kind}-{data_set}"
+    assert baseline.model.kind == kind
+    assert baseline.model.image_size == (side, side)
+    assert baseline.model.slots == slots
+    assert baseline.model.iterations == 3
+    assert baseline.data == presets.PRESETS[data_set]().data
+    with torch.device("meta"):
+        model = rivals.CLASSES[kind](baseline.model)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters(kind, side, slots)
+
+
+def test_slot_attention_is_as_large_as_published():
+    assert parameters("slot-attention", 32, 4) == parameters("slot-attention", 64, 7) == 235_812
+
+
+@pytest.mark.parametrize(
+    ("kind", "grids"), [("slot-attention", (32, 64, 128)), ("inv-sa", (32, 16, 16)), ("bo-qsa", (32, 64, 64))]
+)
+def test_features_have_the_published_resolution(kind, grids):
+    for data_set, (side, _) in SIZES.items():
+        cells = dict(zip((32, 64, 128), grids, strict=True))[side]
+        assert BASELINES[f"{kind}-{data_set}"]().model.grid == (cells, cells)
+
+
+def test_only_inv_sa_on_tetrominoes_leaves_scale_out():
+    units = {data_set: BASELINES[f"inv-sa-{data_set}"]().model.scale_unit for data_set in SIZES}
+    assert units == dict.fromkeys(SIZES, 5.0) | {"tetrominoes": None}
+
+
+@pytest.mark.parametrize("data_set", SIZES)
+def test_training(data_set):
+    found = {kind: BASELINES[f"{kind}-{data_set}"]().train for kind in KINDS}
+    for train in found.values():
+        assert (train.learning_rate, train.weight_decay, train.crop_padding) == (4e-4, 0, 0)
+    courses = {kind: (t.steps, t.batch_size, t.warmup_steps, t.clip_norm, t.decay) for kind, t in found.items()}
+    assert courses["slot-attention"] == (500_000, 64, 10_000, None, "exponential")
+    steps, warmup = (20_000, 5_000) if data_set == "tetrominoes" else (500_000, 10_000)
+    assert courses["inv-sa"] == (steps, 64, warmup, 0.05, "cosine")
+    assert courses["bo-qsa"] == (250_000, 128, 5_000, 1.0, "exponential")
+    assert found["slot-attention"].half_life == 100_000
+    assert found["bo-qsa"].half_life == 50_000
+
+
+def test_an_unknown_data_set_is_refused():
+    with pytest.raises(ValueError, match="unknown data set 'mnist': there are tetrominoes"):
+        slot_attention("mnist")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_takes_a_step(kind):
+    baseline = BASELINES[f"{kind}-tetrominoes"]()
+    torch.manual_seed(0)
+    model, x = rivals.CLASSES[kind](baseline.model), torch.rand(1, 3, 32, 32)
+    loss = model.loss(model(x), x)
+    loss.backward()
+    assert loss.isfinite()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
