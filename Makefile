@@ -7,7 +7,7 @@ demo: install
 	$(BIN)/coca demo
 
 test: install
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks tools
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 

@@ -11,6 +11,9 @@ import pytest
 from PIL import Image
 
 from cocanet.cli import main
+from cocanet.cli.auto import take
+from cocanet.cli.train import parse
+from cocanet.data.scenes.tetrominoes import Tetrominoes
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 MAKEFILE = (Path(__file__).parents[1] / "Makefile").read_text()
@@ -23,12 +26,29 @@ def commands(program: str) -> list[str]:
     return [line for line in lines if line.split(" ")[0] == program]
 
 
-def test_python_example():
+def test_python_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(Tetrominoes(1, seed=5)[0].image).resize((96, 80)).save("scene.png")
     block = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert block is not None
     names: dict[str, object] = {}
     exec(block.group(1), names)
-    assert names["out"].reconstruction.shape == (2, 3, 32, 32)
+    assert names["found"].labels.shape == (80, 96)
+    assert 1 <= len(names["found"].objects) <= 3
+
+
+@pytest.mark.parametrize("line", [line for line in commands("coca") if line.split()[1] == "train"])
+def test_training_commands_are_understood(line):
+    words = shlex.split(line)[2:]
+    if "auto" in words:  # its data decides the rest; docs/own-images.md is tested with pictures
+        assert take(words)[0].slots == 6
+    else:
+        assert parse(words).preset in words
+
+
+def test_every_command_is_there():
+    known = {"demo", "train", "evaluate", "report", "compare", "segment", "figure", "scenes", "import", "data"}
+    assert {line.split()[1] for line in commands("coca")} <= known
 
 
 def test_data_commands(tmp_path, monkeypatch):

@@ -1,18 +1,20 @@
 """`python -m tools.ship RUN NAME --commit HASH`: put a finished run's weights into the package, with their model card.
 
-The run must have been evaluated (`coca evaluate RUN`). What the card says is read from the run, not typed.
+What the card says is measured now or read from the run, not typed.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import tyro
 
-from cocanet.config_file import to_plain
+from cocanet.config import CocaNetConfig, Preset
+from cocanet.config_file import first_difference, to_plain
+from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
 from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of
 from cocanet.presets import find
 from cocanet.report.command import run_report
@@ -31,7 +33,9 @@ class Ship:
     command: str
     """The command that trained it."""
     real: Path | None = None
-    """evaluation.json of the same weights on published records."""
+    """A store of published records to score them on as well."""
+    sharpen: float | None = None
+    """Of the last level at evaluation, if not as in the run."""
     notes: str = ""
     """What a user should know besides."""
 
@@ -39,22 +43,38 @@ class Ship:
 def main() -> None:
     chosen = tyro.cli(Ship, prog="python -m tools.ship")
     settings = RunFolder(chosen.run).read_settings()
-    evaluation = json.loads((chosen.run / "evaluation.json").read_text())
+    if chosen.sharpen is not None:
+        settings = replace(settings, preset=sharpened(settings.preset, chosen.sharpen))
     last = read_weights(RunFolder(chosen.run).last)
-    if evaluation["step"] != last.notes["step"]:
-        raise SystemExit(f"{chosen.run} was evaluated at step {evaluation['step']}, not at {last.notes['step']}")
     notes = {name: last.notes[name] for name in ("step", "images", "seconds")}
-    notes |= {"commit": chosen.commit, "command": chosen.command, "scores": evaluation["scores"]}
-    write_weights(ROOT / "src/cocanet/shipped" / f"{chosen.name}.safetensors", settings.preset, last.weights, notes)
+    notes |= {"commit": chosen.commit, "command": chosen.command}
+    weights = ROOT / "src/cocanet/shipped" / f"{chosen.name}.safetensors"
+    write_weights(weights, settings.preset, last.weights, notes)
+    evaluation = evaluate_trained(weights, EvaluationSettings(), say=print).to_plain()
+    write_weights(weights, settings.preset, last.weights, notes | {"scores": evaluation["scores"]})
     cards = ROOT / "docs/weights"
     cards.mkdir(parents=True, exist_ok=True)
-    run_report((chosen.run,), out=chosen.run / "report")
+    run_report((chosen.run,), out=chosen.run / "report", evaluate=False)
     (cards / f"{chosen.name}.png").write_bytes((chosen.run / "report" / "report.png").read_bytes())
-    (cards / f"{chosen.name}.md").write_text(card(chosen, settings, notes, evaluation))
+    real = None
+    if chosen.real:
+        real = evaluate_trained(weights, EvaluationSettings(data=chosen.real), say=print).to_plain()
+    (cards / f"{chosen.name}.md").write_text(card(chosen, settings, notes, evaluation, real))
 
 
-def card(chosen: Ship, settings: Settings, notes: dict[str, Any], evaluation: dict[str, Any]) -> str:
-    real = json.loads(chosen.real.read_text()) if chosen.real else None
+def sharpened(preset: Preset, factor: float) -> Preset:
+    assert isinstance(preset.model, CocaNetConfig), "only COCA-Net has levels to sharpen"
+    *below, last = preset.model.levels
+    return replace(preset, model=replace(preset.model, levels=(*below, replace(last, sharpen=factor))))
+
+
+def card(
+    chosen: Ship,
+    settings: Settings,
+    notes: Mapping[str, Any],
+    evaluation: Mapping[str, Any],
+    real: Mapping[str, Any] | None,
+) -> str:
     published = PAPER.get(("coca-net", data_set_of(settings.preset.data)))
     columns = ["score", "frozen test split", *(["real records"] if real else []), "paper"]
     rows = [columns, ["---"] * len(columns)]
@@ -83,6 +103,8 @@ def card(chosen: Ship, settings: Settings, notes: dict[str, Any], evaluation: di
 The paper trained on 32,000,000 images with a GPU. One seed; `coca evaluate {chosen.name}` repeats the numbers.
 {chosen.notes}
 
+The curve is of the run itself, with the temperature it was trained at.
+
 ![validation scores against time and images]({chosen.name}.png)
 """
 
@@ -90,11 +112,8 @@ The paper trained on 32,000,000 images with a GPU. One seed; `coca evaluate {cho
 def overrides(settings: Settings) -> str:
     """What the run has in another way than its preset."""
     preset = find(settings.preset.name)
-    before, now = to_plain(preset.train), to_plain(settings.preset.train)
-    changed = [f"{name} {now[name]}" for name in now if now[name] != before[name]]
-    if settings.preset.model != preset.model:
-        changed.append("another model (see the header of the weights file)")
-    return f", with {', '.join(changed)}" if changed else ""
+    difference = first_difference(to_plain(settings.preset), to_plain(preset))
+    return f", but {difference}" if difference else ""
 
 
 if __name__ == "__main__":

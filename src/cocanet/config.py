@@ -46,6 +46,8 @@ class LevelConfig:
     """Side of the neighbourhood in cells, for `attention="neighbourhood"`."""
     candidate_stride: int = 1
     """Score only every so many-th cell, in both directions, as an anchor."""
+    sharpen: float = 1.0
+    """At evaluation, temperature is so many times as high: tighter clusters than were trained. The paper: 1."""
 
     def __post_init__(self) -> None:
         _positive(
@@ -54,6 +56,7 @@ class LevelConfig:
             clusters=self.clusters,
             temperature=self.temperature,
             candidate_stride=self.candidate_stride,
+            sharpen=self.sharpen,
         )
         if self.depth < 0:
             raise ValueError(f"depth must be 0 or more; got {self.depth}")

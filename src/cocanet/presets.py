@@ -125,11 +125,13 @@ def with_quick_recipe(preset: Preset) -> Preset:
     """Beyond the paper: what learns the most in minutes on a CPU (docs/log.md has what it was chosen from).
 
     Pixels one by one instead of blurred, dark colours set apart from black; a decoder that draws each slot about its
-    own centre and knows its shape; later on, decoder masks that follow the encoder's.
+    own centre and knows its shape; later on, decoder masks that follow the encoder's; at evaluation, tighter clusters.
     """
     model = _coca_net(preset)
+    *below, last = model.levels
     quick = replace(
         model,
+        levels=(*below, replace(last, sharpen=2.0)),
         backbone=replace(model.backbone, kernel=1, gamma=0.5),
         decoder=replace(model.decoder, octaves=4, frame="slot"),
     )

@@ -41,6 +41,21 @@ def test_a_folder_of_pictures(tmp_path, pictures, capsys):
     assert "mse" in capsys.readouterr().out.lower()
 
 
+def test_the_same_command_resumes(tmp_path, pictures, capsys):
+    out = tmp_path / "run"
+    command = ["train", "auto", "--data", str(pictures), "--slots", "3", "--size", "32", "--out", str(out), *QUICK]
+    main(command)
+    main([*command, "--steps", "2", "--resume"])
+    assert len(losses(out)) == 2
+    with pytest.raises(SystemExit):
+        main([*command, "--slots", "4", "--resume"])
+    assert "has 3 slots and cannot be resumed with 4" in capsys.readouterr().err
+    Image.new("RGB", (50, 50)).save(pictures / "new.png")
+    with pytest.raises(SystemExit):
+        main([*command, "--resume"])
+    assert "cannot be resumed with another data" in capsys.readouterr().err
+
+
 def test_stores_of_any_size_are_resized(tmp_path, capsys):
     store = noise_store(tmp_path / "store", count=12, size=(37, 50), labelled=False)
     main(["train", "auto", "--data", str(store), "--slots", "4", "--out", str(tmp_path / "run"), *QUICK])
@@ -53,6 +68,8 @@ def test_stores_of_any_size_are_resized(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
+        (["--slots", "3"], "which images? `coca train auto --data DIR`"),
+        (["--data", "0.png"], "0.png is not a folder; expected a folder of images or a store"),
         (["--data", "/nowhere"], "the data folder /nowhere does not exist"),
         (["--data", ".", "--slots", "1"], "slots must be 2 to 64; got 1"),
     ],

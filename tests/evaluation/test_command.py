@@ -276,7 +276,7 @@ def test_mistakes_name_the_value(tmp_path, settings, message):
 
 
 def test_what_is_no_run_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"is not a run folder: run\.json is missing"):
+    with pytest.raises(ValueError, match=r"is not a run folder with a checkpoint: it has no last\.safetensors"):
         run_evaluation(tmp_path, EvaluationSettings())
     with pytest.raises(ValueError, match="expected a weights file or a run folder"):
         run_evaluation(tmp_path / "nothing", EvaluationSettings())

@@ -82,3 +82,13 @@ def test_a_window_of_one_pixel():
     assert (found.masks == 1).all()
     found.features.sum().backward()
     assert nodes.grad.isfinite().all()
+
+
+def test_sharpening_is_a_higher_temperature_at_evaluation_only():
+    nodes = torch.randn(1, 2, 16, 16)
+    plain, sharpened, hot = layer(), layer(sharpen=3.0), CocaLayer(16, (4, 4), 1, 3, 3.0)
+    hot.load_state_dict(plain.state_dict())
+    trained, tight = (made.train()(nodes, pixels(4, 4)).masks for made in (plain, hot))
+    assert torch.equal(sharpened.train()(nodes, pixels(4, 4)).masks, trained)
+    assert torch.equal(sharpened.eval()(nodes, pixels(4, 4)).masks, tight)
+    assert not torch.allclose(trained, tight, atol=1e-3)

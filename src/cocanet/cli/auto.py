@@ -32,9 +32,28 @@ class Auto:
     """Pixels a side for a folder of images; a store has its own."""
 
 
+@dataclass(frozen=True)
+class Again:
+    """The same flags of a run that goes on, and has them already."""
+
+    data: Path | None = None
+    slots: int | None = None
+    size: int = Auto.size
+
+
 def take(arguments: list[str]) -> tuple[Auto, list[str]]:
     """The flags that are auto's own, and the arguments without them."""
+    if not any(word.split("=")[0] == "--data" for word in arguments):
+        raise ValueError("which images? `coca train auto --data DIR`: a folder of images, or a store")
     flags, rest = tyro.cli(Auto, prog="coca train auto", args=arguments, return_unknown_args=True)
+    return flags, rest
+
+
+def take_again(arguments: list[str]) -> tuple[Again, list[str]]:
+    """What the command of a run that goes on repeats, and the arguments with the store in place of the pictures."""
+    flags, rest = tyro.cli(Again, prog="coca train auto", args=arguments, return_unknown_args=True)
+    if flags.data is not None:
+        rest += ["--data", str(store_of(Auto(flags.data, size=flags.size)))]
     return flags, rest
 
 
@@ -42,6 +61,8 @@ def store_of(flags: Auto) -> Path:
     """The user's store; a folder of pictures is imported into the cache first."""
     if not flags.data.exists():
         raise ValueError(f"the data folder {flags.data} does not exist; expected a folder of images or a store")
+    if not flags.data.is_dir():
+        raise ValueError(f"{flags.data} is not a folder; expected a folder of images or a store")
     if any((flags.data / name / "meta.json").exists() for name in (".", "train")):
         return flags.data
     source = open_source("folder", flags.data, size=flags.size)
@@ -66,15 +87,24 @@ def choose_for(flags: Auto, store: Path) -> Choice:
     return choice
 
 
-def tell(choice: Choice) -> None:
+def tell(choice: Choice, minutes: float | None = None) -> None:
     """Say what was chosen, why, and what a step of it costs."""
-    console = Console()
+    console = Console(highlight=False, soft_wrap=True)
     for reason in choice.reasons:
-        console.print(f"• {reason}", highlight=False)
+        console.print(f"• {reason}")
     cost, train = estimate_step(choice.preset), choice.preset.train
-    hours = cost.seconds * train.steps / 3600
+    time = (
+        f"{train.steps:,} steps {_duration(cost.seconds * train.steps)}; --minutes sets a limit"
+        if minutes is None
+        else f"{minutes:g} minutes have room for about {60 * minutes / cost.seconds:,.0f} steps"
+    )
     console.print(
         f"• a step of {train.batch_size} images takes about {cost.seconds:.2f} s and {decimal(cost.bytes)} of memory "
-        f"on this machine's CPU, {train.steps:,} steps {hours:.1f} hours; --minutes sets a limit",
-        highlight=False,
+        f"on this machine's CPU; {time}"
     )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

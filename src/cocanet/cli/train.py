@@ -61,6 +61,7 @@ class Train:
                 f"{folder}: {end.step:,} steps, {end.images:,} images, {end.seconds / 60:.1f} minutes; "
                 f"`coca evaluate {folder}` scores it",
                 highlight=False,
+                soft_wrap=True,
             )
 
     def folder(self, seed: int) -> Path:
@@ -104,15 +105,19 @@ def _parse_auto(arguments: list[str]) -> Train:
     if {"-h", "--help"} & set(arguments):
         return _parse(arguments, generic)
     if "--resume" in arguments:
-        chosen = _parse(arguments, generic)
+        again, rest = auto.take_again(arguments)
+        chosen = _parse(rest, generic)
         folder = RunFolder(chosen.folder(chosen.run.seed))
         if folder.exists:
-            return _parse_resumed(arguments, chosen, folder)
+            resumed = _parse_resumed(rest, chosen, folder)
+            if again.slots not in (None, slots := resumed.model.slots):
+                raise ValueError(f"{folder.path} has {slots} slots and cannot be resumed with {again.slots}")
+            return resumed
     flags, rest = auto.take(arguments)
     store = auto.store_of(flags)
     choice = auto.choose_for(flags, store)
     chosen = _parse(rest, replace(_defaults(choice.preset), data=store))
-    auto.tell(choice._replace(preset=chosen.settings(0).preset))
+    auto.tell(choice._replace(preset=chosen.settings(0).preset), chosen.run.minutes)
     return replace(chosen, train=_stretched(choice.preset.train, chosen.train))
 
 

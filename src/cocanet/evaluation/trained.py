@@ -140,9 +140,9 @@ def evaluate_trained(
 
 def change_slots(preset: Preset, slots: int | None, dynamic: bool) -> Preset:
     """A preset that evaluates with fewer slots, or with as many as a scene needs; no weight depends on their number."""
-    if slots is None and not dynamic:
-        return preset
     trained = preset.model.slots
+    if slots in (None, trained) and not dynamic:
+        return preset
     if slots is not None and slots < 1:
         raise ValueError(f"--slots must be at least 1, not {slots}")
     if not isinstance(preset.model, CocaNetConfig):

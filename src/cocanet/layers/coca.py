@@ -62,19 +62,25 @@ class CocaLayer(nn.Module):
         clusters: int,
         temperature: float,
         *,
+        sharpen: float = 1.0,
         anchors: AnchorRule = "compact",
         candidate_stride: int = 1,
         norm: NormScope = "node",
     ) -> None:
         super().__init__()
         self.clusters, self.anchor_rule = clusters, anchors
-        self.scale = distance_scale(temperature, window, dim)
+        self.scales = tuple(distance_scale(value, window, dim) for value in (temperature, sharpen * temperature))
         candidates = torch.tensor(dilated_candidates(window, per_cell, candidate_stride))
         self.register_buffer("candidates", candidates, persistent=False)
         self.norm = GroupNorm(dim, norm)
         self.query, self.value = (linear(dim, dim, bias=False) for _ in range(2))
         self.mlp = MLP(dim, dim, dim)
         self.out = linear(dim, dim)
+
+    @property
+    def scale(self) -> float:
+        """Of distances: as trained, or sharpened at evaluation."""
+        return self.scales[not self.training]
 
     def forward(
         self,

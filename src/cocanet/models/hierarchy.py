@@ -54,6 +54,7 @@ class HierarchyLevel(nn.Module):
             per_cell,
             config.clusters,
             config.temperature,
+            sharpen=config.sharpen,
             anchors=model.anchors,
             candidate_stride=config.candidate_stride,
             norm=model.norm,

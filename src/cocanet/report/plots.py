@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,16 +26,23 @@ class Curve(NamedTuple):
     scores: Float[np.ndarray, " n"]
 
 
-def plot_curves(groups: Sequence[Group]) -> Figure:
+def plot_curves(
+    groups: Sequence[Group],
+    *,
+    names: Sequence[str] = PLOTTED,
+    clocks: Mapping[str, str] = CLOCKS,
+    labels: Sequence[str] | None = None,
+) -> Figure:
     """A row of plots for each clock; a colour for each group, a thin line for each seed, a thick one for their mean."""
-    figure = Figure(figsize=(11, 5.6), layout="constrained")
-    axes = figure.subplots(len(CLOCKS), len(PLOTTED), squeeze=False)
-    for row, (clock, label) in enumerate(CLOCKS.items()):
-        for axis, name in zip(axes[row], PLOTTED, strict=True):
+    figure = Figure(figsize=(2.75 * len(names), 2.4 * len(clocks) + 0.8), layout="constrained")
+    axes = figure.subplots(len(clocks), len(names), squeeze=False)
+    for row, (clock, label) in enumerate(clocks.items()):
+        for axis, name in zip(axes[row], names, strict=True):
             for number, group in enumerate(groups):
                 _plot_group(axis, group, name, clock, tuple(PALETTE[number % len(PALETTE)]))
             _dress(axis, name, label, row)
-    lines = {f"{group.title} on {group.data_name}, {_seeds(group)}": number for number, group in enumerate(groups)}
+    labels = labels or [f"{group.title} on {group.data_name}, {_seeds(group)}" for group in groups]
+    lines = {label: number for number, label in enumerate(labels)}
     handles = [axes[0][0].plot([], [], color=PALETTE[number % len(PALETTE)], lw=2)[0] for number in lines.values()]
     figure.legend(handles, list(lines), loc="outside lower center", frameon=False, fontsize=9, ncols=min(3, len(lines)))
     return figure

@@ -106,12 +106,14 @@ def measure(run: Path, console: Console, *, evaluate: bool = True) -> Measured:
     if reason or plain is None:
         return _from_validation(run, settings, curve)
     options, data = plain["settings"], plain["data"]
+    dynamic, own = options["dynamic"], settings.preset.model.slots
+    slots = None if options["slots"] == own and not dynamic else options["slots"]
     details = ["best checkpoint"] if plain["weights"] == RunFolder(run).best.name else []
     details += ["paper's counting"] if options["compat"] else []
     return Measured(
         run=run,
         settings=settings,
-        preset=change_slots(settings.preset, options["slots"], options["dynamic"]),
+        preset=change_slots(settings.preset, slots, dynamic),
         scores=plain["scores"] | plain["slots"],
         step=plain["step"],
         data_name=data["name"],

@@ -12,6 +12,13 @@ from cocanet.paper_scores import SCORE_TITLES, TITLES, PaperRow
 from cocanet.report.runs import Group
 
 PAPER_STEPS = 500_000
+LATEX_HEADER = (
+    r"    & & & \multicolumn{2}{c}{DEC-FG only} & \multicolumn{2}{c}{DEC-BG included}"
+    r" & \multicolumn{2}{c}{ENC-FG only} & \multicolumn{2}{c}{ENC-BG included} & \\",
+    r"    \cmidrule(lr){4-5} \cmidrule(lr){6-7} \cmidrule(lr){8-9} \cmidrule(lr){10-11}",
+    r"    Model & Seeds & Steps & ARI & mSC & ARI & mSC & ARI & mSC & ARI & mSC & MSE \\",
+)
+"""Of a table whose rows are model, seeds, steps and the nine scores."""
 
 
 def score_text(group: Group, name: str) -> str:
@@ -28,19 +35,23 @@ def markdown_text(groups: Sequence[Group]) -> str:
     parts = ["# Report\n"]
     for data, found in _by_data(groups):
         columns = [["", "seeds", "steps", *SCORE_TITLES.values()], *_rows(found)]
-        wide = [max(3, *map(len, column)) for column in columns]
-        header, *rows = zip(*columns, strict=True)
-        line = ["-" * wide[0], *("-" * (width - 1) + ":" for width in wide[1:])]
-        cells = [
-            [row[0].ljust(wide[0]), *(cell.rjust(width) for cell, width in zip(row[1:], wide[1:], strict=True))]
-            for row in (header, line, *rows)
-        ]
-        table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
-        parts += [f"## {data}\n", table + "\n", "\n".join(_notes(found)) + "\n"]
+        table = markdown_table(list(zip(*columns, strict=True)))
+        parts += [f"## {data}\n", table + "\n", "\n".join(tested_on(found)) + "\n"]
     return "\n".join(parts)
 
 
-def csv_text(groups: Sequence[Group]) -> str:
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of equal length, the first of them the header, as a table that is also easy to read as text."""
+    wide = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
+    line = ["-" * wide[0], *("-" * (width - 1) + ":" for width in wide[1:])]
+    cells = [
+        [row[0].ljust(wide[0]), *(cell.rjust(width) for cell, width in zip(row[1:], wide[1:], strict=True))]
+        for row in (rows[0], line, *rows[1:])
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def csv_text(groups: Sequence[Group], names: Sequence[str] = SCORES + SLOTS) -> str:
     """A line for each score of each group, with the paper's beside it; nothing is rounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -48,9 +59,9 @@ def csv_text(groups: Sequence[Group]) -> str:
     writer.writerow([*ours, "paper_model", "paper_mean", "paper_deviation", "paper_seeds"])
     for group in groups:
         paper = group.paper
-        for name in SCORES + SLOTS:
+        for name in names:
             numbers = [_plain(group.mean(name)), _plain(group.deviation(name))]
-            known = [group.data_name, group.title, name, *numbers, len(group.runs), _steps(group)]
+            known = [group.data_name, group.title, name, *numbers, len(group.runs), steps_text(group)]
             row = [*known, group.runs[0].sha256 or ""]
             if paper is not None and name in paper.scores:
                 score = paper.scores[name]
@@ -73,14 +84,11 @@ def latex_text(groups: Sequence[Group]) -> str:
         r"  \caption{Mean $\pm$ standard deviation over seeds.}",
         rf"  \begin{{tabular}}{{l{'r' * (columns - 1)}}}",
         r"    \toprule",
-        r"    & & & \multicolumn{2}{c}{DEC-FG only} & \multicolumn{2}{c}{DEC-BG included}"
-        r" & \multicolumn{2}{c}{ENC-FG only} & \multicolumn{2}{c}{ENC-BG included} & \\",
-        r"    \cmidrule(lr){4-5} \cmidrule(lr){6-7} \cmidrule(lr){8-9} \cmidrule(lr){10-11}",
-        r"    Model & Seeds & Steps & ARI & mSC & ARI & mSC & ARI & mSC & ARI & mSC & MSE \\",
+        *LATEX_HEADER,
     ]
     for data, found in _by_data(groups):
-        lines += [r"    \midrule", rf"    \multicolumn{{{columns}}}{{c}}{{{_escape(data)}}} \\", r"    \midrule"]
-        lines += [f"    {' & '.join(map(_escape, row))} \\\\" for row in _rows(found)]
+        lines += [r"    \midrule", rf"    \multicolumn{{{columns}}}{{c}}{{{escape(data)}}} \\", r"    \midrule"]
+        lines += [f"    {' & '.join(map(escape, row))} \\\\" for row in _rows(found)]
     return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table*}"]) + "\n"
 
 
@@ -92,17 +100,21 @@ def _by_data(groups: Sequence[Group]) -> Iterator[tuple[str, list[Group]]]:
 def _rows(groups: Sequence[Group]) -> Iterator[list[str]]:
     """Title, seeds, steps and scores of each group, then those of the paper's that belong to them."""
     for group in groups:
-        yield [group.title, str(len(group.runs)), _steps(group), *(score_text(group, name) for name in SCORES)]
+        yield [group.title, str(len(group.runs)), steps_text(group), *(score_text(group, name) for name in SCORES)]
     papers: list[PaperRow] = []
     for group in groups:
         if group.paper is not None and group.paper not in papers:
             papers.append(group.paper)
-    for paper in papers:
-        scores = [str(paper.scores[name]) for name in SCORES]
-        yield [f"paper's {TITLES[paper.model]}", str(paper.seeds), f"{PAPER_STEPS:,}", *scores]
+    yield from map(paper_cells, papers)
 
 
-def _notes(groups: Sequence[Group]) -> Iterator[str]:
+def paper_cells(paper: PaperRow) -> list[str]:
+    """Title, seeds, steps and scores as the paper has them."""
+    scores = [str(paper.scores[name]) for name in SCORES]
+    return [f"paper's {TITLES[paper.model]}", str(paper.seeds), f"{PAPER_STEPS:,}", *scores]
+
+
+def tested_on(groups: Sequence[Group]) -> Iterator[str]:
     """What the scores were measured on."""
     tested = dict.fromkeys(run.sha256 for group in groups for run in group.runs if run.sha256)
     for sha256 in tested:
@@ -111,7 +123,8 @@ def _notes(groups: Sequence[Group]) -> Iterator[str]:
         yield "Groups marked *validation* show the last validation scores of their runs, not test scores."
 
 
-def _steps(group: Group) -> str:
+def steps_text(group: Group) -> str:
+    """How many steps the runs took, from the fewest to the most."""
     steps = sorted({run.step for run in group.runs if run.step is not None})
     if not steps:
         return "–"
@@ -122,7 +135,7 @@ def _plain(value: float | None) -> str:
     return "" if value is None else repr(value)
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
     """Text as LaTeX takes it."""
     special = {
         "\\": r"\textbackslash{}",

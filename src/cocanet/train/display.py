@@ -111,7 +111,8 @@ class Display:
     def _print_line(self) -> None:
         if self.enabled and self._progress:
             self._shown = self._progress
-            self.note(f"{self._step(self._progress)} ({self._progress.done:.0%}), {self._facts(self._progress, ', ')}")
+            done = min(1.0, self._progress.done)
+            self.note(f"{self._step(self._progress)} ({done:.0%}), {self._facts(self._progress, ', ')}")
 
     def _step(self, progress: Progress) -> str:
         return f"step {progress.step}" + ("" if self.total_steps is None else f"/{self.total_steps}")

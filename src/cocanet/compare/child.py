@@ -1,0 +1,69 @@
+"""A training in a process of its own, which notes its peak memory and what went wrong: `-m cocanet.compare.child`.
+
+The process asks for its own peak, since the one that Linux hands to its parent begins with the parent's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+from cocanet.compare.note import Note, read_note, write_note
+
+_ON_PARENTS_DEATH = 1
+
+
+def main(run: Path, arguments: list[str]) -> int:
+    """Train as `coca train` does; returns the exit code."""
+    _end_with_parent()
+    try:
+        from cocanet.cli.train import parse
+
+        parse(arguments).carry_out()
+        failed = None
+    except KeyboardInterrupt as stop:
+        _write(run, None)
+        return 128 + int(getattr(stop, "signal", signal.SIGINT))
+    except (ValueError, OSError) as error:
+        failed = str(error)
+    except Exception as error:
+        failed = _reason(error)
+    _write(run, failed)
+    return 0 if failed is None else 1
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had at once."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        return 1024 * int(lines["VmHWM"].split()[0])
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _write(run: Path, failed: str | None) -> None:
+    before = read_note(run).peak_bytes or 0
+    write_note(run, Note(max(before, peak_bytes()), failed))
+
+
+def _reason(error: Exception) -> str:
+    text = (str(error).splitlines() or [""])[0]
+    if isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text:
+        return f"out of memory: {text}"
+    traceback.print_exc()
+    return f"{type(error).__name__}: {text}"
+
+
+def _end_with_parent() -> None:
+    """Save and stop when the comparison is killed: two trainings in one folder would spoil it."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_ON_PARENTS_DEATH, signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,93 @@
+"""The models of a comparison with what was measured of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from rich.console import Console
+
+from cocanet.compare.note import read_note
+from cocanet.compare.settings import Job
+from cocanet.compare.training import Trainer, make_way
+from cocanet.evaluation.files import RESULT
+from cocanet.models.build import build
+from cocanet.report.runs import Group, Measured, measure, read_evaluation
+from cocanet.train.run_folder import RunFolder
+from cocanet.weights import read_weights
+
+COSTS = ("parameters", "images", "images_per_second", "evaluation_images_per_second", "peak_bytes")
+"""What a run cost, beside its scores. The images are those seen in training."""
+
+
+class Failure(NamedTuple):
+    seed: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model: its runs that were finished, and those that failed."""
+
+    model: str
+    group: Group | None
+    """Scores and `COSTS` of the finished runs; None if there are none."""
+    failures: tuple[Failure, ...] = ()
+
+
+def carry_out(job: Job, trainer: Trainer, console: Console) -> Measured | Failure:
+    """Train and evaluate, as far as that has not been done yet."""
+    if not job.finished:
+        make_way(job)
+        trainer(job)
+        failed = read_note(job.run).failed
+        if failed is not None:
+            return Failure(job.seed, failed)
+    try:
+        if not _by_protocol(job):
+            (job.run / RESULT).unlink()
+        measured = measure(job.run, console)
+        return replace(measured, scores={**measured.scores, **costs(job)})
+    except (ValueError, OSError, MemoryError, RuntimeError) as error:
+        return Failure(job.seed, f"not evaluated: {(str(error).splitlines() or [type(error).__name__])[0]}")
+
+
+def costs(job: Job) -> dict[str, float | None]:
+    """`COSTS` of a run that was evaluated."""
+    folder = RunFolder(job.run)
+    model = build(folder.read_settings().preset)
+    notes = read_weights(folder.last).notes
+    evaluation = read_evaluation(job.run) or {}
+    found = {
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "images": notes["images"],
+        "images_per_second": notes["images"] / notes["seconds"],
+        "evaluation_images_per_second": evaluation.get("images_per_second"),
+        "peak_bytes": read_note(job.run).peak_bytes,
+    }
+    return {name: None if value is None else float(value) for name, value in found.items()}
+
+
+def _by_protocol(job: Job) -> bool:
+    """Whether a run's evaluation, if there is one, is of its last weights, on the data of all, with no option."""
+    plain = read_evaluation(job.run)
+    if plain is None:
+        return True
+    usual = (RunFolder(job.run).last.name, job.preset.name, False, job.comparison.data)
+    return usual == (plain["weights"], plain["preset"], plain["settings"]["compat"], plain["data"]["path"])
+
+
+def rows_of(results: Mapping[Job, Measured | Failure]) -> list[Row]:
+    """A row for each model, in the order in which they were named."""
+    rows = []
+    for model in dict.fromkeys(job.model for job in results):
+        found = [result for job, result in results.items() if job.model == model]
+        runs = tuple(result for result in found if isinstance(result, Measured))
+        failures = tuple(result for result in found if isinstance(result, Failure))
+        rows.append(Row(model, Group(model, runs) if runs else None, failures))
+    return rows
+
+
+def groups_of(rows: Sequence[Row]) -> list[Group]:
+    return [row.group for row in rows if row.group is not None]

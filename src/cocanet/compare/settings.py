@@ -1,0 +1,160 @@
+"""What a comparison was asked for, and the runs that make it up: OUT/MODEL/seed-N."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from cocanet import presets
+from cocanet.config import Preset
+from cocanet.config_file import first_difference, from_plain, to_plain
+from cocanet.data.splits import at_size, open_split
+from cocanet.files import write_atomically
+from cocanet.presets_baselines import MODELS as RIVALS
+from cocanet.train.run_folder import RunFolder
+from cocanet.weights import read_weights
+
+OURS = "coca-net"
+MODELS = (OURS, f"{OURS}-cpu", *RIVALS)
+"""Compared unless others are named."""
+FILE = "comparison.json"
+FORMAT = "cocanet-comparison"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What all runs of a comparison have in common."""
+
+    data_set: str
+    minutes: float
+    """Of training, for each run."""
+    threads: int
+    batch_size: int | None = None
+    """Each preset's own if None."""
+    data: str | None = None
+    """The user's images; scenes are made if None."""
+    flags: tuple[str, ...] = ()
+    """Further flags of `coca train`, for every run."""
+
+    def __post_init__(self) -> None:
+        if self.data_set not in presets.PRESETS:
+            raise ValueError(_unknown("data set", self.data_set, list(presets.PRESETS)))
+        if not (self.minutes > 0 and math.isfinite(self.minutes)):
+            raise ValueError(f"minutes must be positive; got {self.minutes:g}")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ValueError(f"batch size must be at least 1; got {self.batch_size}")
+
+    def command(self, models: Sequence[str], seeds: int) -> str:
+        """What a person types to make it again."""
+        given = {
+            "--minutes": f"{self.minutes:g}",
+            "--seeds": seeds,
+            "--batch-size": self.batch_size,
+            "--data": self.data,
+        }
+        flags = [f"{flag} {value}" for flag, value in given.items() if value is not None]
+        return " ".join(["coca compare", self.data_set, *flags, "--models", *models])
+
+
+class Job(NamedTuple):
+    """One run: a model from one seed."""
+
+    model: str
+    seed: int
+    run: Path
+    comparison: Comparison
+
+    @property
+    def preset(self) -> Preset:
+        return presets.find(preset_name(self.model, self.comparison.data_set))
+
+    @property
+    def title(self) -> str:
+        return f"{self.model}, seed {self.seed}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has had its time; one with a damaged checkpoint has not."""
+        try:
+            return bool(read_weights(RunFolder(self.run).last).notes.get("finished"))
+        except ValueError:
+            return False
+
+    @property
+    def arguments(self) -> list[str]:
+        """Those of `coca train`."""
+        shared = self.comparison
+        given = {"--minutes": shared.minutes, "--seed": self.seed, "--out": self.run}
+        chosen = {"--batch-size": shared.batch_size, "--data": shared.data}
+        given |= {flag: value for flag, value in chosen.items() if value is not None}
+        words = [str(word) for pair in given.items() for word in pair]
+        return [preset_name(self.model, shared.data_set), *words, "--resume", *shared.flags]
+
+
+def preset_name(model: str, data_set: str) -> str:
+    """The preset of a model for a data set: coca-net-cpu on clevr6 is clevr6-cpu, inv-sa on it inv-sa-clevr6."""
+    own = model == OURS or model.startswith(f"{OURS}-")
+    name = f"{data_set}{model.removeprefix(OURS)}" if own else f"{model}-{data_set}"
+    if not presets.is_known(name):
+        variants = [f"{OURS}-{suffix}" for suffix in presets.VARIANTS]
+        raise ValueError(_unknown("model", model, [OURS, *variants, *RIVALS]))
+    return name
+
+
+def plan(comparison: Comparison, models: Sequence[str], seeds: int, out: Path) -> list[Job]:
+    """All runs, seed by seed, so that every model has one before any has two."""
+    if seeds < 1:
+        raise ValueError(f"seeds must be at least 1; got {seeds}")
+    if not models:
+        raise ValueError(f"there are no models to compare; name some of {', '.join(MODELS)}")
+    for model, count in Counter(models).items():
+        preset_name(model, comparison.data_set)
+        if count > 1:
+            raise ValueError(f"the model {model} is named {count} times; once is enough")
+    return [Job(model, seed, out / model / f"seed-{seed}", comparison) for seed in range(seeds) for model in models]
+
+
+def prepare_data(comparison: Comparison) -> None:
+    """Open all splits, which makes scenes that are not there yet: no run's clock or memory shall pay for it."""
+    preset = presets.find(comparison.data_set)
+    path = None if comparison.data is None else Path(comparison.data)
+    splits = [open_split(preset.data, split, path) for split in ("train", "validation", "test")]
+    for images in splits:
+        at_size(images, preset.model.image_size, preset.data, path)
+
+
+def claim(out: Path, comparison: Comparison) -> None:
+    """Make a folder the comparison's; ValueError if it belongs to anything else."""
+    file = out / FILE
+    if file.exists():
+        difference = first_difference(to_plain(_read(file)), to_plain(comparison))
+        if difference:
+            hint = "set OMP_NUM_THREADS to it, or " if difference.startswith("threads") else ""
+            raise ValueError(f"{out} holds runs made with {difference}; {hint}choose another --out")
+        return
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"{out} is neither empty nor the folder of a comparison; choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    content = {"format": FORMAT, "version": 1, "settings": to_plain(comparison)}
+    write_atomically(file, [json.dumps(content, indent=1).encode(), b"\n"])
+
+
+def _read(file: Path) -> Comparison:
+    try:
+        content = json.loads(file.read_bytes())
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{file} is damaged: expected JSON, but {error}") from None
+    if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, 1):
+        raise ValueError(f'{file} does not describe a comparison: expected "format": "{FORMAT}", version 1')
+    return from_plain(Comparison, content.get("settings") or {}, str(file))
+
+
+def _unknown(what: str, given: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(given.lower().replace("_", "-").replace(" ", "-"), known, n=1, cutoff=0.5)
+    return f"unknown {what} {given!r}: {f'did you mean {near[0]}? ' if near else ''}there are {', '.join(known)}"
