@@ -8,58 +8,41 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from cocanet.config import DataConfig
 from cocanet.data.loader import Loader, LoaderConfig
-from cocanet.data.sample import Source
 from cocanet.data.scenes import make_scenes
 from cocanet.data.store_writer import write_store
 from cocanet.evaluation.protocol import SCORES, evaluate
 from cocanet.figures.command import COUNTS, Kind, draw, pick
 from cocanet.figures.save import save
 from cocanet.paper_scores import PAPER, SCORE_TITLES
-from cocanet.pretrained import open_model, shipped_names
+from cocanet.pretrained import open_model
 from cocanet.weights import Trained
 
-SCENES = {"tetrominoes": 500, "multi-dsprites": 100}
-"""New scenes of each kind: as many as take a few seconds."""
-PICTURES: dict[str, tuple[Kind, ...]] = {
-    "tetrominoes": ("grid", "hierarchy", "compactness", "slots"),
-    "multi-dsprites": ("grid", "hierarchy"),
-}
+NAME = "tetrominoes"
+SCENES = 500
+PICTURES: tuple[Kind, ...] = ("grid", "hierarchy", "compactness", "slots")
 
 
-def run_demo(out: Path, seed: int | None = None, scenes: dict[str, int] | None = None) -> dict[str, dict[str, float]]:
+def run_demo(out: Path, seed: int | None = None, scenes: int = SCENES) -> dict[str, float]:
     """Make fresh scenes, find their objects, print the scores beside the paper's and draw them; returns the scores."""
     console = Console()
     # No two demos alike, and none on a scene that was trained on.
     seed = 1000 + time.time_ns() % 1_000_000 if seed is None else seed
-    found = {}
-    for name, count in (scenes or SCENES).items():
-        if name in shipped_names():
-            found[name] = _show(name, count, seed, out, console)
-    console.print(f"Pictures are in {out}. For your own images: `coca segment NAME PATH… --out DIR`", highlight=False)
-    return found
-
-
-def _show(name: str, count: int, seed: int, out: Path, console: Console) -> dict[str, float]:
-    trained = open_model(name)
+    trained = open_model(NAME)
     data = trained.preset.data
-    console.print(f"[bold]{name}[/bold]: {count} new scenes (seed {seed}), never seen in training", highlight=False)
-    store = write_store(_scenes(data, count, seed), out / f"{name}-scenes-{seed}")
+    console.print(f"[bold]{NAME}[/bold]: {scenes} new scenes (seed {seed}), never seen in training", highlight=False)
+    store = write_store(make_scenes(data.name, count=scenes, seed=seed), out / f"scenes-{seed}")
     batches = Loader(store, LoaderConfig(50, shuffle=False, drop_last=False)).epoch()
     start = time.perf_counter()
     scores = evaluate(trained.model, batches, data.background_labels)
-    speed = count / (time.perf_counter() - start)
-    console.print(_table(trained, scores, f"{name}, {count} new scenes, {speed:.0f} images/s"))
-    for kind in PICTURES[name]:
-        picture = out / f"{name}-{kind}.png"
+    speed = scenes / (time.perf_counter() - start)
+    console.print(_table(trained, scores, f"{scenes} new scenes, {speed:.0f} images/s"))
+    for kind in PICTURES:
+        picture = out / f"{kind}.png"
         save(draw(kind, trained.model, pick(store, COUNTS[kind], 0)), picture)
         console.print(f"wrote {picture}", highlight=False)
+    console.print(f"For your own images: `coca segment {NAME} PATH… --out DIR`", highlight=False)
     return scores
-
-
-def _scenes(data: DataConfig, count: int, seed: int) -> Source:
-    return make_scenes(data.name, count=count, seed=seed, max_objects=data.max_objects)
 
 
 def _table(trained: Trained, scores: dict[str, float], title: str) -> Table:

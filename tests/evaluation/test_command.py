@@ -278,7 +278,7 @@ def test_mistakes_name_the_value(tmp_path, settings, message):
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"is not a run folder with a checkpoint: it has no last\.safetensors"):
         run_evaluation(tmp_path, EvaluationSettings())
-    with pytest.raises(ValueError, match="expected a weights file or a run folder"):
+    with pytest.raises(ValueError, match="there is no file or folder"):
         run_evaluation(tmp_path / "nothing", EvaluationSettings())
 
 
