@@ -1,12 +1,14 @@
-"""Writing files so that nothing is ever half there."""
+"""Files that are never half there, and are checked when they are read."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,14 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; ValueError if it is damaged."""
+    try:
+        return json.loads(path.read_bytes())
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is damaged: expected JSON, but {error}") from None
 
 
 def existing_parent(path: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from cocanet.config import (
     Preset,
     TrainConfig,
 )
+from cocanet.suggest import unknown
 
 
 def tetrominoes() -> Preset:
@@ -199,10 +199,8 @@ def find(name: str) -> Preset:
         return published[name]()
     if suffix in VARIANTS and is_known(base):
         return VARIANTS[suffix](find(base))
-    spelled = name.lower().replace("_", "-").replace(" ", "-")
     variants = [f"{preset}-{suffix}" for preset in PRESETS for suffix in VARIANTS]
-    near = difflib.get_close_matches(spelled, [*published, *variants], n=1, cutoff=0.5)
-    raise ValueError(f"unknown preset {name!r}: {f'did you mean {near[0]}? ' if near else ''}there are {names()}")
+    raise ValueError(unknown("preset", name, [*published, *variants], names()))
 
 
 def is_known(name: str) -> bool:

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from cocanet.auto import Choice, choose
+from cocanet.config import DataConfig
 from cocanet.data.commands import fill
 from cocanet.data.readers import open_source
-from cocanet.data.splits import cache_folder, open_split
+from cocanet.data.splits import cache_folder, is_complete, open_split
 from cocanet.data.views import size_of
 from cocanet.train.estimate import estimate_step
 
@@ -69,16 +70,15 @@ def store_of(flags: Auto) -> Path:
     newest = max(path.stat().st_mtime_ns for path in flags.data.rglob("*"))
     state = f"{flags.data.resolve()} {flags.size} {len(source)} {newest}"
     folder = cache_folder() / f"{flags.data.resolve().name}-{hashlib.sha256(state.encode()).hexdigest()[:12]}"
-    if not (folder / "meta.json").exists():
+    if not is_complete(folder):
         fill(source, folder, workers=1)
     return folder
 
 
 def choose_for(flags: Auto, store: Path) -> Choice:
     """A model for the images in a store."""
-    placeholder = choose((64, 64), flags.slots).preset.data
-    images = open_split(placeholder, "train", store)
     name = flags.data.resolve().name
+    images = open_split(DataConfig(name), "train", store)
     choice = choose(size_of(images), flags.slots, name, images.background_labels)
     if len(images) < choice.preset.train.batch_size:
         # A user with a handful of pictures shall see something too.

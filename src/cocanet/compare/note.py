@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cocanet.config_file import from_plain
-from cocanet.files import write_atomically
+from cocanet.files import read_json, write_atomically
 
 FILE = "compare.json"
 
@@ -27,10 +27,7 @@ def read_note(run: Path) -> Note:
     file = run / FILE
     if not file.exists():
         return Note()
-    try:
-        return from_plain(Note, json.loads(file.read_bytes()), str(file))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{file} is damaged: expected JSON, but {error}") from None
+    return from_plain(Note, read_json(file), str(file))
 
 
 def write_note(run: Path, note: Note) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections import Counter
@@ -15,8 +14,9 @@ from cocanet import presets
 from cocanet.config import Preset
 from cocanet.config_file import first_difference, from_plain, to_plain
 from cocanet.data.splits import at_size, open_split
-from cocanet.files import write_atomically
+from cocanet.files import read_json, write_atomically
 from cocanet.presets_baselines import MODELS as RIVALS
+from cocanet.suggest import unknown
 from cocanet.train.run_folder import RunFolder
 from cocanet.weights import read_weights
 
@@ -44,7 +44,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         if self.data_set not in presets.PRESETS:
-            raise ValueError(_unknown("data set", self.data_set, list(presets.PRESETS)))
+            raise ValueError(unknown("data set", self.data_set, list(presets.PRESETS)))
         if not (self.minutes > 0 and math.isfinite(self.minutes)):
             raise ValueError(f"minutes must be positive; got {self.minutes:g}")
         if self.batch_size is not None and self.batch_size < 1:
@@ -103,7 +103,7 @@ def preset_name(model: str, data_set: str) -> str:
     name = f"{data_set}{model.removeprefix(OURS)}" if own else f"{model}-{data_set}"
     if not presets.is_known(name):
         variants = [f"{OURS}-{suffix}" for suffix in presets.VARIANTS]
-        raise ValueError(_unknown("model", model, [OURS, *variants, *RIVALS]))
+        raise ValueError(unknown("model", model, [OURS, *variants, *RIVALS]))
     return name
 
 
@@ -146,15 +146,7 @@ def claim(out: Path, comparison: Comparison) -> None:
 
 
 def _read(file: Path) -> Comparison:
-    try:
-        content = json.loads(file.read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{file} is damaged: expected JSON, but {error}") from None
+    content = read_json(file)
     if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, 1):
         raise ValueError(f'{file} does not describe a comparison: expected "format": "{FORMAT}", version 1')
     return from_plain(Comparison, content.get("settings") or {}, str(file))
-
-
-def _unknown(what: str, given: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(given.lower().replace("_", "-").replace(" ", "-"), known, n=1, cutoff=0.5)
-    return f"unknown {what} {given!r}: {f'did you mean {near[0]}? ' if near else ''}there are {', '.join(known)}"

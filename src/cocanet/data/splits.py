@@ -17,6 +17,7 @@ from cocanet.config import DataConfig
 from cocanet.data.loader import GatherSource
 from cocanet.data.scenes import make_scenes
 from cocanet.data.store import Store
+from cocanet.data.store_format import META, read_meta
 from cocanet.data.views import Images, Part, Resized, size_of
 
 Split = Literal["train", "validation", "test"]
@@ -33,14 +34,13 @@ def open_split(data: DataConfig, split: Split, path: Path | None = None, images:
     """A split of the user's store at `path`, or of scenes that are made for it; `images` is how many to make."""
     if path is not None:
         return _split_of_store(path, split)
-    count = {"train": images, "validation": VALIDATION_IMAGES, "test": TEST_IMAGES}[split]
+    count = VALIDATION_IMAGES if split == "validation" else TEST_IMAGES
     if split == "train":
-        count = images or PUBLISHED_TRAIN_IMAGES
-        drawn = make_scenes(data.name, count=count, seed=SEEDS[split], max_objects=data.max_objects)
+        published = images or PUBLISHED_TRAIN_IMAGES
+        drawn = make_scenes(data.name, count=published, seed=SEEDS[split], max_objects=data.max_objects)
         if isinstance(drawn, GatherSource):
             return drawn  # faster drawn again than read from a disk
         count = images or RENDERED_TRAIN_IMAGES
-    assert count is not None
     return Part(cached_scenes(data, split, count), 0, count)
 
 
@@ -49,7 +49,7 @@ def cached_scenes(data: DataConfig, split: Split, count: int) -> Store:
     from cocanet.data.commands import fill
 
     folder = cache_folder() / f"{data.name}{data.max_objects or ''}-{split}-{count}"
-    if not (folder / "meta.json").exists() or not _complete(folder):
+    if not is_complete(folder):
         source = make_scenes(data.name, count=count, seed=SEEDS[split], max_objects=data.max_objects)
         drawn = isinstance(source, GatherSource)
         fill(source, folder, workers=1 if drawn else os.cpu_count() or 1)
@@ -87,10 +87,9 @@ def at_size(images: Images, image_size: tuple[int, int], data: DataConfig, path:
     )
 
 
-def _complete(folder: Path) -> bool:
-    from cocanet.data.store_format import read_meta
-
-    return read_meta(folder).complete
+def is_complete(folder: Path) -> bool:
+    """Whether a store is there, and all of it."""
+    return (folder / META).exists() and read_meta(folder).complete
 
 
 def _split_of_store(path: Path, split: Split) -> Images:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from cocanet.files import FileEntry, sync_folder, write_atomically
+from cocanet.files import FileEntry, read_json, sync_folder, write_atomically
 
 FORMAT = "cocanet-store"
 VERSION = 1
@@ -100,13 +100,11 @@ def read_meta(folder: Path) -> StoreMeta:
     """The checked `meta.json` of a store, finished or not."""
     path = folder / META
     try:
-        content = json.loads(path.read_bytes())
+        content = read_json(path)
     except FileNotFoundError:
         raise ValueError(f"{folder} is not a store: {META} is missing") from None
     except NotADirectoryError:
         raise ValueError(f"{folder} is not a store but a file") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is damaged: expected JSON, but {error}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f'{path} does not describe a store: expected "format": "{FORMAT}"')
     if content.get("version") != VERSION:

@@ -16,6 +16,7 @@ from cocanet.config_file import first_difference, to_plain
 from cocanet.evaluation.command import show_progress
 from cocanet.evaluation.files import RESULT, write_evaluation
 from cocanet.evaluation.trained import FORMAT, VERSION, EvaluationSettings, change_slots, evaluate_trained
+from cocanet.files import read_json
 from cocanet.paper_scores import PaperRow, data_set_of, paper_row
 from cocanet.train import journal
 from cocanet.train.run_folder import RunFolder, Settings
@@ -129,10 +130,7 @@ def read_evaluation(run: Path) -> dict[str, Any] | None:
     path = run / RESULT
     if not path.exists():
         return None
-    try:
-        plain = json.loads(path.read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is damaged: expected JSON, but {error}") from None
+    plain = read_json(path)
     if not isinstance(plain, dict) or (plain.get("format"), plain.get("version")) != (FORMAT, VERSION):
         raise ValueError(f'{path} does not describe an evaluation: expected "format": "{FORMAT}", version {VERSION}')
     return plain

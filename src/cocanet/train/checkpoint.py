@@ -27,6 +27,10 @@ class Standing:
     loader: dict[str, int] = field(default_factory=dict)
     finished: bool = False
 
+    def where(self) -> dict[str, int | float]:
+        """As the journal says it."""
+        return {"step": self.step, "images": self.images, "seconds": round(self.seconds, 3)}
+
 
 def save_checkpoint(
     path: Path, preset: Preset, model: nn.Module, optimiser: torch.optim.Optimizer, standing: Standing

@@ -121,9 +121,9 @@ def look(session: Session, done: float) -> None:
     # As many images at once as in training: memory has room for those.
     share = max(1, session.train.batch_size // session.fabric.world_size)
     found = validate(session.model, session.validation, share, session.fabric.device, picture)
-    where = {"step": standing.step, "images": standing.images, "seconds": round(standing.seconds, 3)}
     warnings = [finding.message for finding in found.findings]
-    journal.append(folder.metrics, {"kind": "validation", **where, "scores": found.scores, "warnings": warnings})
+    line = {"kind": "validation", **standing.where(), "scores": found.scores, "warnings": warnings}
+    journal.append(folder.metrics, line)
     session.display.validation(standing.step, found.scores)
     for finding in found.findings if done >= EARLY else ():
         if finding.disease not in session.told:
@@ -151,8 +151,7 @@ def _show(session: Session, loss: float, rate: float, done: float) -> None:
         "learning_rate": rate,
         "images_per_second": round(speed.value, 2),
     }
-    where = {"step": standing.step, "images": standing.images, "seconds": round(standing.seconds, 3)}
-    journal.append(session.folder.metrics, {"kind": "train", **where, **values})
+    journal.append(session.folder.metrics, {"kind": "train", **standing.where(), **values})
     session.scalars.add(standing.step, {f"train/{name}": value for name, value in values.items()})
     standing.losses.clear()
 

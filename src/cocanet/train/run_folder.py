@@ -25,7 +25,7 @@ from rich.filesize import decimal
 
 from cocanet.config import Preset, RunConfig
 from cocanet.config_file import first_difference, from_plain, to_plain
-from cocanet.files import existing_parent, sync_folder, write_atomically
+from cocanet.files import existing_parent, read_json, sync_folder, write_atomically
 
 FORMAT = "cocanet-run"
 VERSION = 1
@@ -91,11 +91,9 @@ class RunFolder:
 
     def _read_json(self) -> Mapping[str, Any]:
         try:
-            content = json.loads(self.settings_file.read_bytes())
+            content = read_json(self.settings_file)
         except (FileNotFoundError, NotADirectoryError):
             raise ValueError(f"{self.path} is not a run folder: {self.settings_file.name} is missing") from None
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise ValueError(f"{self.settings_file} is damaged: expected JSON, but {error}") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f'{self.settings_file} does not describe a run: expected "format": "{FORMAT}"')
         if content.get("version") != VERSION:

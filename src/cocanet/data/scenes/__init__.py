@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import Any, NamedTuple
 
 from cocanet.data.sample import Source
+from cocanet.suggest import unknown
 
 
 class _Scenes(NamedTuple):
@@ -30,7 +30,7 @@ SCENE_NAMES = tuple(_REGISTRY)
 def make_scenes(name: str, *, count: int, seed: int, max_objects: int | None = None, size: int | None = None) -> Source:
     """The generator called `name`; what is None takes that generator's published value."""
     if name not in _REGISTRY:
-        raise ValueError(f"unknown scenes {name!r}: {_suggestion(name)}there are {', '.join(SCENE_NAMES)}")
+        raise ValueError(unknown("scenes", name, SCENE_NAMES))
     if count < 1:
         raise ValueError(f"count must be at least 1, not {count}")
     scenes = _REGISTRY[name]
@@ -45,9 +45,3 @@ def make_scenes(name: str, *, count: int, seed: int, max_objects: int | None = N
     module = importlib.import_module(f"cocanet.data.scenes.{scenes.module}")
     source: Source = getattr(module, scenes.generator)(count=count, seed=seed, **options)
     return source
-
-
-def _suggestion(name: str) -> str:
-    spelled = name.lower().replace("_", "-").replace(" ", "-")
-    near = difflib.get_close_matches(spelled, SCENE_NAMES, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}? " if near else ""
