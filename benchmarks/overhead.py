@@ -91,7 +91,7 @@ def main() -> None:
 def bare_steps(preset: Preset, count: int) -> list[float]:
     """Seconds of single steps on a batch that is there already."""
     model = build(preset, seed=0)
-    objective, optimiser = Objective(model), make_optimiser(model, preset.train)
+    objective, optimiser = Objective(model, preset.train), make_optimiser(model, preset.train)
     images = torch.rand(preset.train.batch_size, 3, *preset.model.image_size)
     seconds = []
     for _ in range(count + 2):

@@ -214,7 +214,11 @@ class TrainConfig:
     crop_padding: int = 3
     """Pixels of edge padding before the random crop; 0 for none."""
     mask_guidance: float = 0.0
-    """Weight of the decoder's masks following the encoder's, in the second half of a run; the paper has none."""
+    """Weight of the decoder's masks following the encoder's; the paper has none."""
+    guided_from: float = 0.4
+    """Share of a run after which guidance sets in; it grows over a fifth of the run."""
+    colour_code: float = 0.0
+    """Weight of what it costs to describe an image by one colour for each encoder mask; the paper has none."""
 
     def __post_init__(self) -> None:
         _positive(
@@ -228,6 +232,8 @@ class TrainConfig:
             warmup_steps=self.warmup_steps,
             crop_padding=self.crop_padding,
             mask_guidance=self.mask_guidance,
+            guided_from=self.guided_from,
+            colour_code=self.colour_code,
         )
         if self.clip_norm is not None:
             _positive(clip_norm=self.clip_norm)

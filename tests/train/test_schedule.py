@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -6,7 +7,7 @@ import torch
 import cocanet
 from cocanet.config import TrainConfig
 from cocanet.models.model import reconstruction_loss
-from cocanet.train.loss import Objective, mask_guidance
+from cocanet.train.loss import ENTROPY, Objective, colour_code, mask_guidance
 from cocanet.train.optimiser import learning_rate_factor
 from tests.models.test_coca_net import images, small
 
@@ -32,10 +33,59 @@ def test_guidance_is_zero_where_decoder_and_encoder_agree_and_leaves_the_encoder
 
 def test_guidance_comes_in_the_middle_of_a_run():
     model, x = cocanet.build(small(), seed=0), images(small())
-    plain, guided = Objective(model), Objective(model, guidance=0.1)
+    plain = Objective(model, TrainConfig())
     term = mask_guidance(model(x))
-    for done, share in ((0.0, 0.0), (0.4, 0.0), (0.5, 0.5), (0.6, 1.0), (1.0, 1.0)):
-        torch.testing.assert_close(guided(x, done) - plain(x, done), 0.1 * share * term, atol=1e-6, rtol=1e-4)
+    for start in (0.1, 0.4):
+        guided = Objective(model, TrainConfig(mask_guidance=0.1, guided_from=start))
+        for late, share in ((-start, 0.0), (0.0, 0.0), (0.1, 0.5), (0.2, 1.0), (0.6, 1.0)):
+            done = start + late
+            torch.testing.assert_close(guided(x, done) - plain(x, done), 0.1 * share * term, atol=1e-6, rtol=1e-4)
+
+
+def test_colour_code_of_a_two_coloured_image():
+    """A quarter of the image is red, the rest grey: what each division of it costs, by hand."""
+    image = torch.full((1, 3, 8, 8), 0.5)
+    image[:, :, :4, :4] = torch.tensor([1.0, 0.0, 0.0])[:, None, None]
+    corner, left = torch.zeros(2, 8, 8)
+    corner[:4, :4], left[:, :4] = 1, 1
+
+    def cost(*masks: torch.Tensor) -> float:
+        return colour_code(torch.stack(masks)[None], image).item()
+
+    def nats(*shares: float) -> float:
+        return -ENTROPY * sum(share * math.log(share) for share in shares)
+
+    unseen = 1e-4  # empty masks are floored
+    whole = torch.ones(8, 8)
+    assert cost(corner, 1 - corner) == pytest.approx(nats(1 / 4, 3 / 4), abs=1e-6)
+    # Each of three channels is 0.5 off in a quarter of the pixels: variance 0.25 · 0.25 · 0.75.
+    assert cost(whole, 0 * whole) == pytest.approx(0.25 * 0.25 * 0.75, abs=1e-4 + unseen * ENTROPY)
+    # Half of the left half is red: variance 0.25 · 0.5 · 0.5 in half of the image.
+    assert cost(left, 1 - left) == pytest.approx(0.25 * 0.25 / 2 + nats(0.5, 0.5), abs=1e-6)
+    # One background in two masks costs more than in one.
+    right = (1 - left) * (1 - corner)
+    assert cost(corner, right, 1 - corner - right) > cost(corner, 1 - corner) + 0.5 * ENTROPY * 0.5
+
+
+def test_colour_code_parts_an_object_from_its_background_by_gradient_alone():
+    image = torch.zeros(1, 3, 8, 8)
+    image[:, 1, 2:5, 2:6] = 0.8
+    logits = torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    optimiser = torch.optim.Adam([logits], lr=0.1)
+    for _ in range(300):
+        optimiser.zero_grad()
+        colour_code(logits.softmax(1), image).backward()
+        optimiser.step()
+    owner = logits.argmax(1)[0]
+    inside = image[0, 1] > 0
+    assert len(owner[inside].unique()) == 1
+    assert owner[inside][0] not in owner[~inside]
+
+
+def test_objective_adds_the_colour_code():
+    model, x = cocanet.build(small(), seed=0), images(small())
+    plain, coded = Objective(model, TrainConfig()), Objective(model, TrainConfig(colour_code=3.0))
+    torch.testing.assert_close(coded(x) - plain(x), 3 * colour_code(model(x).encoder_masks, x), atol=1e-6, rtol=1e-4)
 
 
 def test_exponential_schedule():

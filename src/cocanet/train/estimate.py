@@ -25,7 +25,7 @@ class StepCost(NamedTuple):
 def estimate_step(preset: Preset, device: str = "cpu") -> StepCost:
     """Take three steps on noise with a model that is thrown away, and time the fastest of the last two."""
     model = build(preset, seed=0).to(device)
-    objective, optimiser = Objective(model), make_optimiser(model, preset.train)
+    objective, optimiser = Objective(model, preset.train), make_optimiser(model, preset.train)
     images = torch.rand(preset.train.batch_size, 3, *preset.model.image_size, device=device)
     seconds = []
     for _ in range(3):

@@ -5,26 +5,35 @@ from __future__ import annotations
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from cocanet.config import TrainConfig
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Output
 
 FLOOR = 1e-6
-GUIDED_FROM, GUIDED_FULLY = 0.4, 0.6
-"""Shares of a run between which guidance grows: earlier, the decoder would learn the encoder's first mistakes."""
+GUIDANCE_GROWS = 0.2
+"""Share of a run in which guidance grows: at once, the decoder would learn the encoder's first mistakes."""
+ENTROPY = 0.01
+"""Price of a nat of a pixel's mask, in squared colour: less than an object's own colour saves, more than noise does."""
 
 
 class Objective(nn.Module):
     """A model and its loss as one module, so that wrappers for many devices see a scalar only."""
 
-    def __init__(self, model: ObjectModel, guidance: float = 0.0) -> None:
+    def __init__(self, model: ObjectModel, config: TrainConfig) -> None:
         super().__init__()
-        self.model, self.guidance = model, guidance
+        self.model, self.config = model, config
 
     def forward(self, images: Float[Tensor, "b 3 h w"], done: float = 0.0) -> Float[Tensor, ""]:
+        """`done` is the share of the run before this step."""
         output = self.model(images)
         loss = self.model.loss(output, images)
-        weight = self.guidance * min(1.0, max(0.0, (done - GUIDED_FROM) / (GUIDED_FULLY - GUIDED_FROM)))
-        return loss + weight * mask_guidance(output) if weight else loss
+        if guidance := self.config.mask_guidance * min(
+            1.0, max(0.0, (done - self.config.guided_from) / GUIDANCE_GROWS)
+        ):
+            loss = loss + guidance * mask_guidance(output)
+        if self.config.colour_code:
+            loss = loss + self.config.colour_code * colour_code(output.encoder_masks, images)
+        return loss
 
 
 def mask_guidance(output: Output) -> Float[Tensor, ""]:
@@ -35,3 +44,17 @@ def mask_guidance(output: Output) -> Float[Tensor, ""]:
     """
     owner = output.encoder_masks.detach().argmax(1, keepdim=True)
     return -output.decoder_masks.gather(1, owner).clamp(min=FLOOR).log().mean()
+
+
+def colour_code(masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
+    """What it costs to describe an image by its masks and one colour for each: squared error and entropy of the masks.
+
+    It tells the encoder what to part long before a decoder can. The entropy keeps one background in one mask: a
+    background in two halves costs most of a nat, an object of its own very little.
+    """
+    part, pixels = masks.flatten(2), images.flatten(2).mT
+    area = part.sum(-1, keepdim=True)
+    colours = part @ pixels / area.clamp(min=1.0)
+    error = (part.mT @ colours - pixels).square().mean()
+    share = (area / part.shape[-1]).clamp(min=FLOOR)
+    return error - ENTROPY * (share * share.log()).sum(1).mean()

@@ -107,7 +107,7 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool) 
     )
     loader = Loader(images, config, device=fabric.device)
     model = build(preset, seed=run.seed)
-    objective = Objective(model, preset.train.mask_guidance)
+    objective = Objective(model, preset.train)
     objective, optimiser = fabric.setup(objective, make_optimiser(model, preset.train))
     standing = Standing()
     if resume and folder.last.exists():
