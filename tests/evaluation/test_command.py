@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +255,21 @@ def test_dynamic_slots_let_the_scene_decide(tmp_path, squares):
     dyna = presets.with_dynamic_slots(tiny_preset())
     assert change_slots(dyna, 6, dynamic=False).model.dynamic.most == 6
     assert change_slots(dyna, None, dynamic=True) == dyna
+
+
+def test_paper_masks_of_an_attention_model_change_its_encoder_scores_only(tmp_path, squares):
+    preset = presets.find("inv-sa-tetrominoes")
+    small = replace(preset.model, channels=8, dim=8, hidden=8, iterations=1)
+    run = make_run(tmp_path / "run", preset=replace(preset, model=small))
+    plain, paper = (
+        evaluate_trained(run, EvaluationSettings(data=squares, paper_masks=wanted)).to_plain()
+        for wanted in (False, True)
+    )
+    assert [plain["settings"]["paper_masks"], paper["settings"]["paper_masks"]] == [False, True]
+    changed = {name for name in SCORES if plain["scores"][name] != paper["scores"][name]}
+    assert changed == {name for name in SCORES if name.startswith("encoder")}
+    with pytest.raises(ValueError, match="--paper-masks is for models of slot attention; tetrominoes is a coca-net"):
+        evaluate_trained(make_run(tmp_path / "ours"), EvaluationSettings(paper_masks=True))
 
 
 def test_random_anchors_repeat(tmp_path):

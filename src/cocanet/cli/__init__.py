@@ -54,6 +54,8 @@ class Evaluate:
     """As many slots as it takes to explain the scene."""
     compat: tyro.conf.FlagCreatePairsOff[bool] = False
     """Count images without foreground as the paper's code does."""
+    paper_masks: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Encoder masks of Slot Attention, INV-SA and BO-QSA as the paper normalises them."""
     batch_size: int = 50
     """Images at a time."""
     device: str = "cpu"
@@ -71,6 +73,7 @@ class Evaluate:
             slots=self.slots,
             dynamic=self.dynamic,
             compat=self.compat,
+            paper_masks=self.paper_masks,
             batch_size=self.batch_size,
             device=self.device,
         )

@@ -18,6 +18,7 @@ from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.splits import fingerprint
 from cocanet.evaluation.data import EvaluationData, choose_data
 from cocanet.evaluation.protocol import SCORES, SLOTS, Scored, score_batches
+from cocanet.models.baselines.config import AttentionConfig
 from cocanet.models.build import build
 from cocanet.paper_scores import TITLES, PaperRow, paper_row
 from cocanet.presets import with_dynamic_slots
@@ -41,6 +42,8 @@ class EvaluationSettings:
     dynamic: bool = False
     compat: bool = False
     """Count images without foreground as the paper's code does."""
+    paper_masks: bool = False
+    """Encoder masks of Slot Attention and its kin as the paper normalises them, instead of the softmax over slots."""
     batch_size: int = 50
     device: str = "cpu"
 
@@ -89,6 +92,7 @@ class Evaluation:
                 "slots": dynamic.most if dynamic else model.slots,
                 "dynamic": dynamic is not None,
                 "compat": self.settings.compat,
+                "paper_masks": self.settings.paper_masks,
                 "batch_size": self.settings.batch_size,
                 "device": self.settings.device,
                 "threads": torch.get_num_threads(),
@@ -116,7 +120,7 @@ def evaluate_trained(
     """Score the model of a run folder or a weights file; `say` is told which images are used."""
     own_data = trained_on(path)
     trained = open_model(path, settings.device, checkpoint=settings.checkpoint)
-    trained = _with_slots(trained, settings)
+    trained = _as_asked(trained, settings)
     data = choose_data(trained.preset, own_data, settings.data)
     say(f"{trained.path.name} of {trained.preset.name} on {data.description}")
     if not data.images.has_labels:
@@ -165,8 +169,17 @@ def change_slots(preset: Preset, slots: int | None, dynamic: bool) -> Preset:
     return replace(preset, name=f"{preset.name}-slots{slots}", model=model)
 
 
-def _with_slots(trained: Trained, settings: EvaluationSettings) -> Trained:
+def with_paper_masks(preset: Preset) -> Preset:
+    """A preset whose encoder masks are those that the paper evaluates; only attention models have a choice."""
+    if not isinstance(preset.model, AttentionConfig):
+        raise ValueError(f"--paper-masks is for models of slot attention; {preset.name} is a {preset.model.kind}")
+    return replace(preset, model=replace(preset.model, encoder_masks="paper"))
+
+
+def _as_asked(trained: Trained, settings: EvaluationSettings) -> Trained:
     preset = change_slots(trained.preset, settings.slots, settings.dynamic)
+    if settings.paper_masks:
+        preset = with_paper_masks(preset)
     if preset == trained.preset:
         return trained
     model = build(preset)

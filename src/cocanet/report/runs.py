@@ -111,6 +111,7 @@ def measure(run: Path, console: Console, *, evaluate: bool = True) -> Measured:
     slots = None if options["slots"] == own and not dynamic else options["slots"]
     details = ["best checkpoint"] if plain["weights"] == RunFolder(run).best.name else []
     details += ["paper's counting"] if options["compat"] else []
+    details += ["paper's encoder masks"] if options.get("paper_masks") else []
     return Measured(
         run=run,
         settings=settings,
