@@ -12,6 +12,7 @@ from rich.table import Table
 
 from benchmarks.measure import measure_apart
 from benchmarks.scaling import config_for, encoder_seconds_per_pixel
+from cocanet.presets_baselines import MODELS
 
 SPEED = (("tetrominoes", 16), ("multi-dsprites", 8), ("objects-room", 8), ("shapestacks", 8), ("clevr6", 2))
 NO_TRANSCRIPTION = (("clevrtex", 2),)
@@ -24,6 +25,7 @@ MEMORY = (
     ("clevr6", 32),
     ("clevrtex", 16),
 )
+RIVALS = (("tetrominoes", 16), ("multi-dsprites", 8))
 SIDES = (32, 64, 128, 256)
 
 
@@ -31,7 +33,7 @@ SIDES = (32, 64, 128, 256)
 class Benchmarks:
     """Measure a training step of each preset on this machine's CPU."""
 
-    part: Literal["speed", "memory", "scaling", "all"] = "all"
+    part: Literal["speed", "rivals", "memory", "scaling", "all"] = "all"
     threads: int = 2
     repeats: int = 10
 
@@ -39,7 +41,7 @@ class Benchmarks:
 def main() -> None:
     chosen = tyro.cli(Benchmarks, prog="python -m benchmarks")
     console = Console(width=110)
-    parts = {"speed": speed, "memory": memory, "scaling": scaling}
+    parts = {"speed": speed, "rivals": rivals, "memory": memory, "scaling": scaling}
     for name, part in parts.items():
         if chosen.part in (name, "all"):
             console.print(part(chosen))
@@ -71,6 +73,21 @@ def speed(chosen: Benchmarks) -> Table:
             preset, str(batch), f"{ours.seconds:.3f}", slower, ratio, f"{ours.limit:.3f}",
             f"{ours.seconds / ours.limit:.2f}×", f"{ours.gigaflop:.1f}", f"{ours.gemm_gigaflop_per_second:.0f}",
         )  # fmt: skip
+    return table
+
+
+def rivals(chosen: Benchmarks) -> Table:
+    """Step time of every model on two data sets, against its own arithmetic."""
+    table = Table(title=f"Training step of every model, {chosen.threads} threads, medians of {chosen.repeats}")
+    for column in ("preset", "batch", "step, s", "limit, s", "step/limit", "GFLOP"):
+        table.add_column(column, justify="left" if column == "preset" else "right")
+    for data_set, batch in RIVALS:
+        for preset in (data_set, *(f"{model}-{data_set}" for model in MODELS)):
+            step = measure_apart(preset, batch, "ours", chosen.repeats, chosen.threads)
+            ratio = f"{step.seconds / step.limit:.2f}×"
+            table.add_row(
+                preset, str(batch), f"{step.seconds:.3f}", f"{step.limit:.3f}", ratio, f"{step.gigaflop:.1f}"
+            )
     return table
 
 

@@ -22,7 +22,6 @@ from cocanet import presets
 from cocanet.config import TrainConfig
 from cocanet.models.build import build
 from cocanet.models.coca_net import as_coca_net
-from cocanet.models.model import reconstruction_loss
 from cocanet.train.optimiser import make_optimiser
 
 Subject = Literal["ours", "direct"]
@@ -81,15 +80,17 @@ def measure(preset: str, batch: int, subject: Subject, repeats: int, threads: in
 
 def training_step(preset: str, batch: int, subject: Subject) -> Callable[[], None]:
     """Forward, loss, backward and Adam on random images."""
-    model = as_coca_net(build(presets.PRESETS[preset](), seed=0), "the direct transcription")
-    images = torch.rand(batch, 3, *model.config.image_size, generator=torch.Generator().manual_seed(0))
+    model = build(presets.find(preset), seed=0)
+    size = presets.find(preset).model.image_size
+    images = torch.rand(batch, 3, *size, generator=torch.Generator().manual_seed(0))
     optimiser = make_optimiser(model, TrainConfig())
 
     def step() -> None:
         if subject == "ours":
-            loss = reconstruction_loss(model(images), images)
+            loss = model.loss(model(images), images)
         else:
-            loss = 4 * (direct.forward(model, images).mixture - images).square().mean()
+            painting = direct.forward(as_coca_net(model, "the direct transcription"), images)
+            loss = 4 * (painting.mixture - images).square().mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
