@@ -103,7 +103,7 @@ def card(
 The paper trained on 32,000,000 images with a GPU. One seed; `coca evaluate {chosen.name}` repeats the numbers.
 {chosen.notes}
 
-The curve is of the run itself, with the temperature it was trained at.
+The curve is of the run itself{", with the temperature it was trained at" if chosen.sharpen else ""}.
 
 ![validation scores against time and images]({chosen.name}.png)
 """
