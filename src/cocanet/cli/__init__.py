@@ -22,13 +22,15 @@ from cocanet.cli.data import Data, Import, Scenes
 class Demo:
     """Find the objects of fresh scenes with the weights that come with the package: scores and pictures."""
 
+    names: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Weights to show (tetrominoes); all if left out."""
     out: Path = Path("demo")
     """Folder for the scenes and the pictures."""
 
     def run(self) -> None:
         from cocanet.demo import run_demo
 
-        run_demo(self.out)
+        run_demo(self.out, self.names)
 
 
 @dataclass(frozen=True)
