@@ -20,6 +20,7 @@ from benchmarks import direct
 from benchmarks.measure import duration
 from cocanet import presets
 from cocanet.models.build import build
+from cocanet.models.coca_net import as_coca_net
 from cocanet.segment.command import Plan, run
 from cocanet.segment.paths import find_images
 from cocanet.segment.segmenter import Segmenter
@@ -77,15 +78,16 @@ def measure(preset: str, batch: int, repeats: int) -> Cost:
 
 @torch.inference_mode()
 def encode(segmenter: Segmenter, images: torch.Tensor) -> torch.Tensor:
-    _, levels = segmenter.model.encode(images)
-    return segmenter.model.dendrogram(levels)
+    model = as_coca_net(segmenter.model, "encoding")
+    _, levels = model.encode(images)
+    return model.dendrogram(levels)
 
 
 @torch.inference_mode()
 def encode_directly(segmenter: Segmenter, images: torch.Tensor) -> torch.Tensor:
     """The transcription up to its slots and masks; it decodes too, so that is left out here."""
     with mock.patch.object(direct, "_decode", lambda _, slots: slots):
-        return direct.forward(segmenter.model, images).encoder_masks
+        return direct.forward(as_coca_net(segmenter.model, "the direct transcription"), images).encoder_masks
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from cocanet.config import RunConfig
 from cocanet.data.store_writer import write_store
 from cocanet.evaluation.command import run_evaluation
 from cocanet.evaluation.files import RESULT
-from cocanet.evaluation.trained import EvaluationSettings
+from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
 from cocanet.metrics.scores import SCORES
 from cocanet.paper_scores import PAPER, SCORE_TITLES
 from cocanet.train.interrupt import Stopped
@@ -218,17 +218,40 @@ def test_a_half_finished_run_is_resumed(tmp_path, store):
     assert job.arguments == ["inv-sa-tetrominoes", *flags, "--resume", "--clip-norm", "1"]
 
 
-def test_an_evaluation_with_other_options_is_not_taken(tmp_path, store):
+@pytest.mark.parametrize(("model", "option"), [("coca-net", "compat"), ("slot-attention", "paper_masks")])
+def test_an_evaluation_with_other_options_is_not_taken(tmp_path, store, model, option):
     out = tmp_path / "out"
-    compare(out, store, FakeTrainer(), models=("coca-net",))
+    compare(out, store, FakeTrainer(), models=(model,))
     before = (out / "comparison.csv").read_text()
-    run_evaluation(out / "coca-net" / "seed-0", EvaluationSettings(compat=True))
-    compare(out, store, untouched, models=("coca-net",))
+    run_evaluation(out / model / "seed-0", EvaluationSettings(**{option: True}))
+    compare(out, store, untouched, models=(model,))
 
     def scores(text: str) -> list[str]:
         return [line for line in text.splitlines() if "per_second" not in line]
 
     assert scores((out / "comparison.csv").read_text()) == scores(before)
+
+
+def test_encoder_scores_by_the_papers_masks_are_told_too(tmp_path, store):
+    out = tmp_path / "out"
+    compare(out, store, FakeTrainer())
+    expected = evaluate_trained(out / "slot-attention" / "seed-0", EvaluationSettings(paper_masks=True)).to_plain()
+    (line,) = (line for line in (out / "comparison.md").read_text().splitlines() if "as the paper normalises" in line)
+    assert line.startswith("- slot-attention ")
+    written = re.findall(r"(ARI-FG|mSC-FG|ARI|mSC) (-?\d\.\d{3})", line)
+    names = ("encoder_ari_fg", "encoder_msc_fg", "encoder_ari", "encoder_msc")
+    assert [value for _, value in written] == [f"{expected['scores'][name]:.3f}" for name in names]
+    usual = json.loads((out / "slot-attention" / "seed-0" / RESULT).read_text())["scores"]
+    assert any(usual[name] != expected["scores"][name] for name in names)
+
+
+def test_models_that_were_finished_before_stay_in_the_table(tmp_path, store):
+    out = tmp_path / "out"
+    compare(out, store, FakeTrainer(), models=("coca-net",))
+    trainer = FakeTrainer()
+    compare(out, store, trainer, models=("slot-attention",))
+    assert trainer.trained == [("slot-attention", 0)]
+    assert list(table(out)) == list(PAIR)
 
 
 def test_a_failed_model_is_told_and_the_others_go_on(tmp_path, store, capsys):

@@ -7,10 +7,12 @@ import pytest
 import torch
 from PIL import Image
 
-from cocanet.config import DynamicSlots
+from cocanet.config import DataConfig, DynamicSlots, Preset
 from cocanet.models.build import build
 from cocanet.segment.result import Segmentation
 from cocanet.segment.segmenter import Segmenter, Settings
+from tests.models.baselines import rivals
+from tests.models.baselines.genesis.tiny import tiny_config
 from tests.segment.models import by_colour, preset, real
 
 SIZE = (8, 12)
@@ -254,3 +256,20 @@ def test_each_reads_a_batch_at_a_time():
     next(results)
     assert read == [0, 1, 2]
     assert len(list(results)) == 6
+
+
+@pytest.mark.parametrize("kind", ["slot-attention", "genesis-v2"])
+def test_rivals_segment_too_but_have_no_levels_and_one_number_of_slots(kind):
+    square = replace(rivals.slot_attention(), image_size=(16, 16), broadcast=(8, 8))
+    model = {"slot-attention": square, "genesis-v2": tiny_config()}[kind]
+    segmenter = Segmenter(build(model, seed=0), Preset(kind, model, DataConfig("squares")))
+    image = noise(16, 16)
+    with torch.inference_mode():
+        out = segmenter.model(as_tensor(image[None]))
+    for masks, expected in (("encoder", out.encoder_masks), ("decoder", out.decoder_masks)):
+        found = segmenter.segment(image, masks=masks)
+        np.testing.assert_array_equal(numbers_of(found), expected[0].argmax(0).numpy())
+    with pytest.raises(ValueError, match="a level of the hierarchy needs a COCA-Net"):
+        segmenter.segment(image, level=1)
+    with pytest.raises(ValueError, match="another number of slots needs a COCA-Net"):
+        segmenter.segment(image, slots=2)

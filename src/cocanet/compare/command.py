@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 
 from cocanet.compare.rows import Failure, carry_out, groups_of, rows_of
-from cocanet.compare.settings import MODELS, Comparison, Job, claim, plan, prepare_data
+from cocanet.compare.settings import MODELS, Comparison, Job, claim, finished_before, plan, prepare_data
 from cocanet.compare.table import comparison_csv, latex_text, markdown_text
 from cocanet.compare.training import Trainer, train_apart
 from cocanet.figures import save
@@ -46,6 +46,7 @@ def run_compare(
     jobs = plan(comparison, models, seeds, folder)
     prepare_data(comparison)
     claim(folder, comparison)
+    jobs = [*finished_before(jobs, comparison, folder), *jobs]
     console = Console(highlight=False, markup=False, soft_wrap=True)
     waiting = sum(not job.finished for job in jobs)
     console.print(f"{len(jobs)} runs in {folder}, {waiting} to train: {duration(60 * minutes * waiting)} at most")

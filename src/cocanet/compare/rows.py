@@ -11,7 +11,9 @@ from rich.console import Console
 from cocanet.compare.note import read_note
 from cocanet.compare.settings import Job
 from cocanet.compare.training import Trainer, make_way
-from cocanet.evaluation.files import RESULT
+from cocanet.evaluation.files import RESULT, write_evaluation
+from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained, with_paper_masks
+from cocanet.metrics.scores import SCORES
 from cocanet.models.build import build
 from cocanet.report.runs import Group, Measured, measure, read_evaluation
 from cocanet.train.run_folder import RunFolder
@@ -19,6 +21,9 @@ from cocanet.weights import read_weights
 
 COSTS = ("parameters", "images", "images_per_second", "evaluation_images_per_second", "peak_bytes")
 """What a run cost, beside its scores. The images are those seen in training."""
+
+
+ENCODER_SCORES = tuple(name for name in SCORES if name.startswith("encoder"))
 
 
 class Failure(NamedTuple):
@@ -48,7 +53,7 @@ def carry_out(job: Job, trainer: Trainer, console: Console) -> Measured | Failur
         if not _by_protocol(job):
             (job.run / RESULT).unlink()
         measured = measure(job.run, console)
-        return replace(measured, scores={**measured.scores, **costs(job)})
+        return replace(measured, scores={**measured.scores, **paper_mask_scores(job), **costs(job)})
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
         return Failure(job.seed, f"not evaluated: {(str(error).splitlines() or [type(error).__name__])[0]}")
 
@@ -74,8 +79,21 @@ def _by_protocol(job: Job) -> bool:
     plain = read_evaluation(job.run)
     if plain is None:
         return True
-    usual = (RunFolder(job.run).last.name, job.preset.name, False, job.comparison.data)
-    return usual == (plain["weights"], plain["preset"], plain["settings"]["compat"], plain["data"]["path"])
+    usual = (RunFolder(job.run).last.name, job.preset.name, job.comparison.data)
+    options = plain["settings"]["compat"], plain["settings"].get("paper_masks", False)
+    return usual == (plain["weights"], plain["preset"], plain["data"]["path"]) and not any(options)
+
+
+def paper_mask_scores(job: Job) -> dict[str, float]:
+    """Encoder scores by the paper's masks, of models that have them besides those of the softmax over slots."""
+    if with_paper_masks(job.preset) == job.preset:
+        return {}
+    folder = job.run / "paper-masks"
+    plain = read_evaluation(folder)
+    if plain is None or plain["step"] != read_weights(RunFolder(job.run).last).notes["step"]:
+        write_evaluation(evaluate_trained(job.run, EvaluationSettings(paper_masks=True)), folder)
+        plain = read_evaluation(folder) or {}
+    return {f"paper_masks_{name}": plain["scores"][name] for name in ENCODER_SCORES}
 
 
 def rows_of(results: Mapping[Job, Measured | Failure]) -> list[Row]:

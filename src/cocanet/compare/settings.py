@@ -120,6 +120,27 @@ def plan(comparison: Comparison, models: Sequence[str], seeds: int, out: Path) -
     return [Job(model, seed, out / model / f"seed-{seed}", comparison) for seed in range(seeds) for model in models]
 
 
+def finished_before(jobs: Sequence[Job], comparison: Comparison, out: Path) -> list[Job]:
+    """Finished runs of other models and seeds in the folder: they belong into its table, whoever is named now."""
+    found = []
+    for run in sorted(out.glob("*/seed-*")):
+        seed = run.name.removeprefix("seed-")
+        if not seed.isdecimal() or not _is_model(run.parent.name, comparison.data_set):
+            continue
+        job = Job(run.parent.name, int(seed), run, comparison)
+        if job not in jobs and job.finished:
+            found.append(job)
+    return found
+
+
+def _is_model(name: str, data_set: str) -> bool:
+    try:
+        preset_name(name, data_set)
+    except ValueError:
+        return False
+    return True
+
+
 def prepare_data(comparison: Comparison) -> None:
     """Open all splits, which makes scenes that are not there yet: no run's clock or memory shall pay for it."""
     preset = presets.find(comparison.data_set)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from cocanet.compare.rows import COSTS, Row, groups_of
+from cocanet.compare.rows import COSTS, ENCODER_SCORES, Row, groups_of
 from cocanet.compare.settings import Comparison, Job
 from cocanet.metrics.scores import SCORES, SLOTS
 from cocanet.paper_scores import SCORE_TITLES
@@ -22,6 +22,7 @@ from cocanet.report.tables import (
     tested_on,
 )
 
+PAPER_MASKS = tuple(f"paper_masks_{name}" for name in ENCODER_SCORES)
 LONGEST_REASON = 160
 NOTHING = "–"
 
@@ -96,8 +97,8 @@ def score_rows(rows: Sequence[Row]) -> Iterator[list[Cell]]:
             continue
         scores = [Cell(score_text(group, name), group.title in best[name]) for name in SCORES]
         yield [Cell(row.model), *_seeds(row), Cell(steps_text(group)), *scores]
-        following = (later.group.paper for later in rows[number + 1 :] if later.group is not None)
-        if group.paper is not None and next(following, None) != group.paper:
+        following = [later.group.paper for later in rows[number + 1 :] if later.group is not None]
+        if group.paper is not None and group.paper not in following:
             yield [Cell(text) for text in paper_cells(group.paper)]
 
 
@@ -127,6 +128,7 @@ def notes(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = 
     if any(group.paper for group in groups_of(rows)):
         yield "The paper's rows are on the published images and have had their full training; bold leaves them out."
     yield from tested_on(groups_of(rows))
+    yield from map(_by_paper_masks, filter(_has_paper_masks, groups_of(rows)))
     for row in rows:
         for failure in row.failures:
             reason = failure.reason
@@ -139,8 +141,10 @@ def notes(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = 
 def markdown_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = ()) -> str:
     scores = [["", "seeds", "steps", *SCORE_TITLES.values()], *map(_markdown, score_rows(rows))]
     spent = [["", *(column.title for column in COLUMNS)], *map(_markdown, cost_rows(rows))]
-    seeds = max((len(row.failures) + len(row.group.runs if row.group else ()) for row in rows), default=1)
-    command = comparison.command([row.model for row in rows], seeds)
+    done = max((len(row.failures) + len(row.group.runs if row.group else ()) for row in rows), default=1)
+    seeds = max([done, *(job.seed + 1 for job in missing)])
+    models = dict.fromkeys([*(row.model for row in rows), *(job.model for job in missing)])
+    command = comparison.command(list(models), seeds)
     parts = [
         f"# {_time(comparison)} each on {comparison.data_set}\n",
         markdown_table(scores) + "\n",
@@ -152,7 +156,7 @@ def markdown_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence
 
 def comparison_csv(rows: Sequence[Row]) -> str:
     """A line for each score and cost of each model, as `coca report` writes it; models that failed have none."""
-    return csv_text(groups_of(rows), SCORES + SLOTS + COSTS)
+    return csv_text(groups_of(rows), SCORES + PAPER_MASKS + SLOTS + COSTS)
 
 
 def latex_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = ()) -> str:
@@ -178,6 +182,19 @@ def latex_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Jo
         r"\end{table*}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _has_paper_masks(group: Group) -> bool:
+    return group.mean(PAPER_MASKS[0]) is not None
+
+
+def _by_paper_masks(group: Group) -> str:
+    """Encoder scores of the other normalisation, which is what the paper's row of this model has."""
+    scores = ", ".join(
+        f"{SCORE_TITLES[name.removeprefix('paper_masks_')].removeprefix('encoder ')} {score_text(group, name)}"
+        for name in PAPER_MASKS
+    )
+    return f"{group.title} with encoder masks as the paper normalises them: {scores}."
 
 
 def _best(groups: Sequence[Group], name: str, best: Best, text: Callable[[Group], str]) -> set[str]:

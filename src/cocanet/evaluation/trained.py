@@ -170,9 +170,9 @@ def change_slots(preset: Preset, slots: int | None, dynamic: bool) -> Preset:
 
 
 def with_paper_masks(preset: Preset) -> Preset:
-    """A preset whose encoder masks are those that the paper evaluates; only attention models have a choice."""
+    """A preset whose encoder masks are those that the paper evaluates; most models have but one kind."""
     if not isinstance(preset.model, AttentionConfig):
-        raise ValueError(f"--paper-masks is for models of slot attention; {preset.name} is a {preset.model.kind}")
+        return preset
     return replace(preset, model=replace(preset.model, encoder_masks="paper"))
 
 

@@ -12,6 +12,7 @@ from cocanet.paper_scores import SCORE_TITLES, TITLES, PaperRow
 from cocanet.report.runs import Group
 
 PAPER_STEPS = 500_000
+"""Of COCA-Net; the paper does not say how long it trained its rivals."""
 LATEX_HEADER = (
     r"    & & & \multicolumn{2}{c}{DEC-FG only} & \multicolumn{2}{c}{DEC-BG included}"
     r" & \multicolumn{2}{c}{ENC-FG only} & \multicolumn{2}{c}{ENC-BG included} & \\",
@@ -111,7 +112,8 @@ def _rows(groups: Sequence[Group]) -> Iterator[list[str]]:
 def paper_cells(paper: PaperRow) -> list[str]:
     """Title, seeds, steps and scores as the paper has them."""
     scores = [str(paper.scores[name]) for name in SCORES]
-    return [f"paper's {TITLES[paper.model]}", str(paper.seeds), f"{PAPER_STEPS:,}", *scores]
+    steps = f"{PAPER_STEPS:,}" if paper.model.startswith("coca-net") else "–"
+    return [f"paper's {TITLES[paper.model]}", str(paper.seeds), steps, *scores]
 
 
 def tested_on(groups: Sequence[Group]) -> Iterator[str]:

@@ -17,10 +17,10 @@ from einops import rearrange
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from cocanet.config import DynamicSlots, Preset
+from cocanet.config import CocaNetConfig, DynamicSlots, Preset
 from cocanet.functional.hierarchy import merge_masks
 from cocanet.functional.windows import Window
-from cocanet.models.coca_net import as_coca_net
+from cocanet.models.coca_net import CocaNet, as_coca_net
 from cocanet.models.model import ObjectModel
 from cocanet.segment.images import ImageLike, read_pixels, separate
 from cocanet.segment.labelling import Found, segmentation
@@ -79,7 +79,7 @@ class Segmenter:
         notes: Mapping[str, Any] | None = None,
         device: str | torch.device = "cpu",
     ) -> None:
-        self.model = as_coca_net(model, "segmenting images").to(device).eval()
+        self.model = model.to(device).eval()
         self.preset, self.notes = preset, dict(notes or {})
         self.device = torch.device(device)
         self._slot_count = threading.Lock()
@@ -122,17 +122,19 @@ class Segmenter:
 
     def check(self, settings: Settings) -> None:
         """Refuse what this model cannot do."""
-        levels = len(self.model.config.levels)
-        if settings.level is not None and not 1 <= settings.level <= levels:
-            raise ValueError(f"level must lie in 1 … {levels} for this model; got {settings.level}")
-        limits = self._limits(settings)
-        if limits is not None:
-            replace(self.model.config, dynamic=limits)
+        if settings.level is not None:
+            levels = len(as_coca_net(self.model, "a level of the hierarchy").config.levels)
+            if not 1 <= settings.level <= levels:
+                raise ValueError(f"level must lie in 1 … {levels} for this model; got {settings.level}")
+        if settings.slots is not None or settings.dynamic is not None:
+            net = as_coca_net(self.model, "another number of slots")
+            if (limits := _limits(net.config, settings)) is not None:
+                replace(net.config, dynamic=limits)
 
     @torch.inference_mode()
     def find(self, batch: Sequence[UInt8[np.ndarray, "_h _w 3"]], settings: Settings) -> list[Found]:
         """Run the model on images of any sizes; what is found is still at its own size."""
-        size = self.model.config.image_size
+        size = self.preset.model.image_size
         placements = [place((len(pixels), pixels.shape[1]), size, settings.fit) for pixels in batch]
         views = [model_view(pixels, placement) for pixels, placement in zip(batch, placements, strict=True)]
         images = torch.from_numpy(np.stack(views)).to(self.device).permute(0, 3, 1, 2)
@@ -164,13 +166,14 @@ class Segmenter:
         return cls(trained.model, trained.preset, trained.notes, device)
 
     def _masks(self, images: Float[Tensor, "b 3 height width"], settings: Settings) -> _Masks:
-        size, levels = self.model.config.image_size, len(self.model.config.levels)
-        if settings.masks == "decoder":
+        size = self.preset.model.image_size
+        if settings.masks == "decoder" or not isinstance(self.model, CocaNet):
             out = self.model(images)
-            return _Masks(out.decoder_masks, out.slots, out.in_use, size, out.reconstruction)
+            masks = out.decoder_masks if settings.masks == "decoder" else out.encoder_masks
+            return _Masks(masks, out.slots, out.in_use, size, out.reconstruction)
         slots, found = self.model.encode(images)
-        level = settings.level or levels
-        if level == levels:
+        level = settings.level or len(found)
+        if level == len(found):
             in_use = found[-1].clusters.in_use.squeeze(1)
             return _Masks(self.model.dendrogram(found), slots, in_use, size)
         below = found[:level]
@@ -179,20 +182,13 @@ class Segmenter:
         masks = rearrange(merged, "b (gr gc) k h v -> b k (gr h) (gc v)", gr=size[0] // window[0])
         return _Masks(masks, rearrange(below[-1].clusters.features, "b w k d -> b (w k) d"), None, window)
 
-    def _limits(self, settings: Settings) -> DynamicSlots | None:
-        """What the last level must know to find another number of slots than in training."""
-        made = self.model.config.dynamic
-        dynamic = made is not None if settings.dynamic is None else settings.dynamic
-        if dynamic:
-            usual = made or DynamicSlots(most=max(DynamicSlots.most, self.model.config.slots))
-            return usual if settings.slots is None else replace(usual, most=settings.slots)
-        # So small that the scope never falls below it: all slots are found.
-        return None if settings.slots is None else DynamicSlots(stop_below=sys.float_info.min, most=settings.slots)
-
     @contextmanager
     def _slots_as(self, settings: Settings) -> Iterator[None]:
-        limits = self._limits(settings)
-        if limits == self.model.config.dynamic:
+        if not isinstance(self.model, CocaNet):
+            yield
+            return
+        usual, limits = self.model.config.dynamic, _limits(self.model.config, settings)
+        if limits == usual:
             yield
             return
         with self._slot_count:
@@ -200,4 +196,15 @@ class Segmenter:
             try:
                 yield
             finally:
-                self.model.hierarchy.dynamic = self.model.config.dynamic
+                self.model.hierarchy.dynamic = usual
+
+
+def _limits(config: CocaNetConfig, settings: Settings) -> DynamicSlots | None:
+    """What the last level must know to find another number of slots than in training."""
+    made = config.dynamic
+    dynamic = made is not None if settings.dynamic is None else settings.dynamic
+    if dynamic:
+        usual = made or DynamicSlots(most=max(DynamicSlots.most, config.slots))
+        return usual if settings.slots is None else replace(usual, most=settings.slots)
+    # So small that the scope never falls below it: all slots are found.
+    return None if settings.slots is None else DynamicSlots(stop_below=sys.float_info.min, most=settings.slots)

@@ -94,6 +94,29 @@ def test_features_have_the_published_resolution(kind, grids):
         assert BASELINES[f"{kind}-{data_set}"]().model.grid == (cells, cells)
 
 
+@pytest.mark.parametrize(
+    ("kind", "layers"),
+    [
+        ("slot-attention", {32: ("1111", 32, "111"), 64: ("1111", 64, "111"), 128: ("1111", 8, "22221")}),
+        ("inv-sa", {32: ("1111", 32, "111111"), 64: ("2211", 16, "22111"), 128: ("2221", 16, "22211")}),
+        ("bo-qsa", {32: ("1111", 32, "111"), 64: ("1111", 8, "22211"), 128: ("2111", 8, "22221")}),
+    ],
+)
+def test_strides(kind, layers):
+    for data_set, (side, _) in SIZES.items():
+        model = BASELINES[f"{kind}-{data_set}"]().model
+        encoder, broadcast, decoder = layers[side]
+        assert model.encoder_strides == tuple(map(int, encoder))
+        assert model.broadcast == (broadcast, broadcast)
+        assert model.decoder_strides == tuple(map(int, decoder))
+
+
+def test_bo_qsa_drops_paths_and_anneals_noise_as_its_authors_do():
+    for data_set in SIZES:
+        model = BASELINES[f"bo-qsa-{data_set}"]().model
+        assert (model.drop_path, model.noisy_share * 250_000) == (0.2, 30_000)
+
+
 def test_only_inv_sa_on_tetrominoes_leaves_scale_out():
     units = {data_set: BASELINES[f"inv-sa-{data_set}"]().model.scale_unit for data_set in SIZES}
     assert units == dict.fromkeys(SIZES, 5.0) | {"tetrominoes": None}

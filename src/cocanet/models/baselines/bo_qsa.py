@@ -34,6 +34,10 @@ class BoQsa(AttentionModel):
         nn.init.kaiming_uniform_(update.mlp.inner.weight, nonlinearity="relu")
         self.iteration = SlotIteration(dim, dim, update, damped_weights, EPS)
         self.decoder = broadcast_decoder(config)
+        for layer in (*self.encoder.modules(), *self.decoder.modules()):
+            # Its authors leave these as torch makes them, where Slot Attention's are Xavier's.
+            if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
+                layer.reset_parameters()
         self.queries = nn.Parameter(nn.init.xavier_uniform_(torch.empty(config.slots, dim)))
         self.register_buffer("noise", torch.ones(()))
 
