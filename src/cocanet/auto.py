@@ -32,8 +32,7 @@ class Choice(NamedTuple):
 
 def choose(image_size: tuple[int, int], slots: int, name: str = "auto", background_labels: int = 0) -> Choice:
     """The model for images of `image_size` pixels, rows first, with so many slots."""
-    if not 2 <= slots <= 64:
-        raise ValueError(f"slots must be 2 to 64; got {slots}")
+    check_slots(slots)
     size = working_size(image_size)
     windows = windows_for(size)
     three = len(windows) == 3
@@ -46,7 +45,13 @@ def choose(image_size: tuple[int, int], slots: int, name: str = "auto", backgrou
     )
     data = DataConfig(name, background_labels=background_labels, resize=size != image_size)
     preset = replace(with_quick_recipe(Preset("auto", model, data)), name="auto")
-    return Choice(preset, _reasons(image_size, model))
+    assert isinstance(preset.model, CocaNetConfig)
+    return Choice(preset, _reasons(image_size, preset.model))
+
+
+def check_slots(slots: int) -> None:
+    if not 2 <= slots <= 64:
+        raise ValueError(f"slots must be 2 to 64; got {slots}")
 
 
 def working_size(image_size: tuple[int, int]) -> tuple[int, int]:
@@ -107,13 +112,13 @@ def _reasons(image_size: tuple[int, int], model: CocaNetConfig) -> tuple[str, ..
         f"{level.window[0]}×{level.window[1]} cells make {level.clusters} clusters" for level in model.levels
     )
     decoder = (
-        "convolutions at full resolution"
+        "every pixel by itself, at full resolution"
         if model.decoder.broadcast == model.image_size
         else f"{len(model.decoder.layers)} layers up from {model.decoder.broadcast[0]}×{model.decoder.broadcast[1]}"
     )
     return (
         f"{rows}×{columns} pixels: {resized}",
         f"{len(model.levels)} levels, as in the paper's models of this size: {steps}",
-        f"{model.slots} slots, as asked for: at most so many objects in an image, with the background",
+        f"{model.slots} slots (--slots): at most so many objects in an image, with the background",
         f"decoder: {decoder}",
     )

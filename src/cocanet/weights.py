@@ -87,7 +87,9 @@ def open_trained(path: Path | str, *, checkpoint: str = "last", device: str = "c
     path = Path(path)
     file = path / f"{checkpoint}.safetensors" if path.is_dir() else path
     if path.is_dir() and not file.exists():
-        raise ValueError(f"{path} is not a run folder with a checkpoint: it has no {file.name}")
+        below = sorted(found.parent.name for found in path.glob(f"*/{file.name}"))
+        hint = f"; there are runs in it: {', '.join(below)}" if below else ""
+        raise ValueError(f"{path} is not a run folder with a checkpoint: it has no {file.name}{hint}")
     found = read_weights(file)
     model = build(found.preset)
     load_into(model, found.weights, file)

@@ -29,7 +29,7 @@ def test_a_folder_of_pictures(tmp_path, pictures, capsys):
     main(["train", "auto", "--data", str(pictures), "--slots", "3", "--size", "32", "--out", str(out), *QUICK])
     printed = " ".join(capsys.readouterr().out.split())
     assert "32×32 pixels: the images' own size" in printed
-    assert "3 slots, as asked for" in printed
+    assert "3 slots (--slots)" in printed
     assert "a step of 4 images takes about" in printed
     settings = RunFolder(out).read_settings()
     assert settings.preset.model.slots == 3
@@ -54,6 +54,22 @@ def test_the_same_command_resumes(tmp_path, pictures, capsys):
     with pytest.raises(SystemExit):
         main([*command, "--resume"])
     assert "cannot be resumed with another data" in capsys.readouterr().err
+
+
+def test_help_names_what_auto_needs(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "auto", "--help"])
+    printed = capsys.readouterr().out
+    for flag in ("--data", "--slots", "--size", "--minutes", "--learning-rate"):
+        assert f"{flag} " in printed
+
+
+def test_slots_are_checked_before_pictures_are_imported(tmp_path, pictures, capsys, monkeypatch):
+    monkeypatch.setenv("COCANET_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(SystemExit):
+        main(["train", "auto", "--data", str(pictures), "--slots", "1"])
+    assert capsys.readouterr().err == "coca: slots must be 2 to 64; got 1\n"
+    assert not (tmp_path / "cache").exists()
 
 
 def test_stores_of_any_size_are_resized(tmp_path, capsys):

@@ -86,9 +86,15 @@ def test_resume_takes_the_settings_of_the_run(tmp_path, quick, capsys):
     assert [step for step, _ in losses(tmp_path / "run")] == [1, 2, 3, 4]
 
 
-def test_resume_starts_a_run_that_is_not_there(tmp_path, quick):
+def test_resume_starts_a_run_that_is_not_there_and_says_so(tmp_path, quick, capsys):
     main(["train", "tetrominoes", *quick, "--out", str(tmp_path / "run"), "--resume"])
     assert len(losses(tmp_path / "run")) == 2
+    assert f"there is no run in {tmp_path / 'run'} to resume: starting one" in capsys.readouterr().out
+
+
+def test_a_folder_of_runs_is_not_a_run_but_names_them(trained, capsys):
+    error = refused(capsys, ["evaluate", str(trained.parent)])
+    assert f"it has no last.safetensors; there are runs in it: {trained.name}" in error
 
 
 def test_seeds_run_one_after_the_other(tmp_path, quick):

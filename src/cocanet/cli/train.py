@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 
 from cocanet import presets
-from cocanet.auto import choose
+from cocanet.auto import check_slots, choose
 from cocanet.cli import auto
 from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
 from cocanet.train.run_folder import DataChoice, RunFolder, Settings
@@ -56,6 +56,8 @@ class Train:
         for seed in range(self.run.seed, self.run.seed + self.seeds):
             folder = self.folder(seed)
             console.print(f"[bold]{self.preset}[/bold], seed {seed}, in {folder}", highlight=False)
+            if self.resume and not RunFolder(folder).exists:
+                console.print(f"there is no run in {folder} to resume: starting one", highlight=False, soft_wrap=True)
             end = train(self.settings(seed), folder, resume=self.resume)
             console.print(
                 f"{folder}: {end.step:,} steps, {end.images:,} images, {end.seconds / 60:.1f} minutes; "
@@ -76,6 +78,18 @@ class Train:
             run=replace(self.run, seed=seed),
             data=DataChoice(data, self.images),
         )
+
+
+@dataclass(frozen=True)
+class TrainAuto(Train):
+    """Train a model that fits your own images: --data and --slots are all it needs to be told."""
+
+    data: Path | None = None
+    """A folder of images, or a store of them. Required."""
+    slots: int = auto.Auto.slots
+    """At most so many objects in an image, with the background."""
+    size: int = auto.Auto.size
+    """Pixels a side that a folder of images is brought to; a store has its own size."""
 
 
 def parse(arguments: list[str]) -> Train:
@@ -103,7 +117,8 @@ def _parse_resumed(arguments: list[str], chosen: Train, folder: RunFolder) -> Tr
 def _parse_auto(arguments: list[str]) -> Train:
     generic = _defaults(choose((64, 64), 7).preset)
     if {"-h", "--help"} & set(arguments):
-        return _parse(arguments, generic)
+        shown = TrainAuto(**{field.name: getattr(generic, field.name) for field in fields(generic)})
+        return tyro.cli(TrainAuto, prog="coca train", default=shown, args=arguments, description=TrainAuto.__doc__)
     if "--resume" in arguments:
         again, rest = auto.take_again(arguments)
         chosen = _parse(rest, generic)
@@ -114,6 +129,7 @@ def _parse_auto(arguments: list[str]) -> Train:
                 raise ValueError(f"{folder.path} has {slots} slots and cannot be resumed with {again.slots}")
             return resumed
     flags, rest = auto.take(arguments)
+    check_slots(flags.slots)  # before minutes are spent on the pictures
     store = auto.store_of(flags)
     choice = auto.choose_for(flags, store)
     chosen = _parse(rest, replace(_defaults(choice.preset), data=store))

@@ -210,3 +210,13 @@ def test_real_clevr_images(samples: Path) -> None:
     source = open_source("folder", samples / "clevr_images")
     assert len(source) == 5
     assert source[0].image.std() > 10
+
+
+def test_another_folder_of_the_same_name_and_count_is_not_taken_for_the_first(tmp_path: Path) -> None:
+    recipes = []
+    for number, content in enumerate((gradient(16, 16), gradient(24, 24), gradient(16, 16))):
+        folder = tmp_path / str(number) / "photos"
+        folder.mkdir(parents=True)
+        Image.fromarray(content).save(folder / "a.png")
+        recipes.append(open_source("folder", folder, size=16).recipe)
+    assert recipes[0] == recipes[2] != recipes[1]

@@ -8,6 +8,7 @@ name.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -52,10 +53,17 @@ class FolderReader(Reader):
             "masks": masks.name if masks else None,
             "size": self._size,
             "count": len(self),
+            "files": self._fingerprint(),
         }
 
     def __len__(self) -> int:
         return len(self._images)
+
+    def _fingerprint(self) -> str:
+        """Of the names and lengths of all files: another folder of that name is not continued with."""
+        roots = [(self._root, self._images), *([(self._mask_root, self._masks)] if self._mask_root else [])]
+        files = (f"{name} {inside(root, name).stat().st_size}" for root, names in roots for name in names)
+        return hashlib.sha256("\n".join(files).encode()).hexdigest()[:16]
 
     def _is_mask(self, path: Path) -> bool:
         return self._mask_root not in (None, self._root) and path.is_relative_to(str(self._mask_root))
