@@ -213,8 +213,6 @@ class TrainConfig:
     clip_norm: float | None = None
     crop_padding: int = 3
     """Pixels of edge padding before the random crop; 0 for none."""
-    tint: float = 0.0
-    """Share of the images that are shown in shades of one colour, so that colour is not all that parts objects."""
     mask_guidance: float = 0.0
     """Weight of the decoder's masks following the encoder's; the paper has none."""
     guided_from: float = 0.4
@@ -233,7 +231,6 @@ class TrainConfig:
             weight_decay=self.weight_decay,
             warmup_steps=self.warmup_steps,
             crop_padding=self.crop_padding,
-            tint=self.tint,
             mask_guidance=self.mask_guidance,
             guided_from=self.guided_from,
             colour_code=self.colour_code,

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocanet.data.augment import crop_offsets, pad_and_crop, tint, tints
+from cocanet.data.augment import crop_offsets, pad_and_crop
 
 
 @settings(max_examples=30)
@@ -52,22 +50,3 @@ def test_offsets_are_fresh_uniform_and_seeded() -> None:
 @pytest.mark.parametrize("pad", [0, 1])
 def test_offsets_stay_within_the_padding(pad: int) -> None:
     assert crop_offsets(0, np.arange(500), pad=pad).unique().tolist() == list(range(2 * pad + 1))
-
-
-def test_a_share_of_the_images_gets_a_tint_of_its_own_that_depends_on_its_place_alone():
-    colours = tints(5, np.arange(4000), share=0.25)
-    tinted = ~colours.isnan().any(1)
-    assert tinted.float().mean() == pytest.approx(0.25, abs=0.03)
-    assert colours[tinted].amax(1).unique().tolist() == [1]
-    assert len(colours[tinted].unique(dim=0)) == tinted.sum()
-    torch.testing.assert_close(tints(5, np.array([77, 12]), share=0.25), colours[[77, 12]], equal_nan=True)
-    assert tints(5, np.arange(50), share=0.0).isnan().all()
-
-
-def test_a_tinted_image_is_its_brightest_channel_times_the_tint():
-    images = torch.rand(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
-    colours = torch.tensor([[1.0, 0.25, 0.0], [math.nan] * 3])
-    out = tint(images, colours)
-    assert torch.equal(out[1], images[1])
-    for channel, weight in enumerate((1.0, 0.25, 0.0)):
-        assert torch.equal(out[0, channel], weight * images[0].max(0).values)

@@ -99,7 +99,7 @@ def test_stretches_cover_epochs_in_order(count: int, batch: int, steps: int, dro
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
 def test_resuming_equals_no_interruption(steps: int) -> None:
-    options: dict[str, Any] = {"pad": 1, "tint": 0.5, "drop_last": False}
+    options: dict[str, Any] = {"pad": 1, "drop_last": False}
     whole = _take(_loader(**options), 12)
     stopped = _loader(**options)
     _take(stopped, steps)
@@ -126,7 +126,7 @@ def test_state_is_of_batches_handed_out_not_of_those_made_ahead() -> None:
     assert loader.position == Position(0, 6)
 
 
-@pytest.mark.parametrize("options", [{}, {"pad": 1}, {"tint": 0.5}])
+@pytest.mark.parametrize("options", [{}, {"pad": 1}])
 def test_ranks_share_a_batch_without_overlap_and_change_it_alike(options: dict[str, Any]) -> None:
     alone = _take(_loader(**options), 4)
     ranks = [_take(_loader(**options, rank=r, world_size=3), 4) for r in range(3)]
@@ -179,7 +179,6 @@ def test_mistakes_are_named() -> None:
     for options, message in (
         ({"batch_size": 0}, "batch_size must be at least 1, not 0"),
         ({"pad": -1}, "pad must be at least 0, not -1"),
-        ({"tint": 1.5}, "tint must be a share from 0 to 1, not 1.5"),
         ({"rank": 2, "world_size": 2}, "rank must be 0 to 1, not 2"),
         ({"world_size": 4}, "batch_size 6 does not divide among 4 ranks"),
         ({"count": 5}, "5 samples do not fill a batch of 6"),

@@ -1,10 +1,10 @@
-"""What training does to images: shifts by a random offset, edges repeated, and tints that take their colours away."""
+"""Pad and random crop: shift every image of a batch by its own offset, edges repeated."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from cocanet.data.scenes.streams import pick, uniforms
@@ -35,21 +35,6 @@ def pad_and_crop(
     pixels = (batch[:, None, None] * height + rows[:, :, None]) * width + columns[:, None, :]
     # One flat index: on a CPU about five times as fast as indexing three axes.
     return images.flatten(0, 2).index_select(0, pixels.flatten()).reshape(images.shape)
-
-
-def tints(seed: int, places: Int[np.ndarray, " b"], share: float) -> Float[Tensor, "b 3"]:
-    """A colour for `share` of the samples, by their place in the run; NaN for those that keep theirs."""
-    chance, *channels = uniforms(seed ^ _STREAM, places, first=2, draws=4).T
-    colours = np.stack(channels, -1)
-    colours /= colours.max(-1, keepdims=True)
-    colours[chance >= share] = np.nan
-    return torch.from_numpy(colours.astype(np.float32))
-
-
-def tint(images: Float[Tensor, "b 3 h w"], colours: Float[Tensor, "b 3"]) -> Float[Tensor, "b 3 h w"]:
-    """Images in shades of one colour each: as bright as their brightest channel. NaN leaves an image as it is."""
-    shades = images.amax(1, keepdim=True) * colours[..., None, None]
-    return torch.where(shades.isnan(), images, shades)
 
 
 def _source(length: int, offset: Int[Tensor, " b"], pad: int) -> Int[Tensor, "b n"]:

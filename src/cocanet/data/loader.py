@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int, Int64, UInt8
 from torch import Tensor
 
-from cocanet.data.augment import crop_offsets, pad_and_crop, tint, tints
+from cocanet.data.augment import crop_offsets, pad_and_crop
 
 
 class Batch(NamedTuple):
@@ -55,8 +55,6 @@ class LoaderConfig:
     drop_last: bool = True
     pad: int = 0
     """Pixels of pad-and-random-crop; 3 for training, 0 for none."""
-    tint: float = 0.0
-    """Share of the images that are shown in shades of one colour."""
     rank: int = 0
     world_size: int = 1
     prefetch: int = 2
@@ -65,8 +63,6 @@ class LoaderConfig:
         for name, least in (("batch_size", 1), ("pad", 0), ("world_size", 1), ("prefetch", 0), ("seed", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
-        if not 0 <= self.tint <= 1:
-            raise ValueError(f"tint must be a share from 0 to 1, not {self.tint}")
         if not 0 <= self.rank < self.world_size:
             raise ValueError(f"rank must be 0 to {self.world_size - 1}, not {self.rank}")
         if self.batch_size % self.world_size:
@@ -167,15 +163,13 @@ class Loader:
         places = np.arange(stretch.start + config.rank, stretch.stop, config.world_size)
         indices = self._epoch_order(stretch.epoch)[places]
         images, labels = (self._move(torch.from_numpy(array)) for array in self.data.gather(indices))
-        run_places = stretch.epoch * len(self.data) + places
         if config.pad:
-            offsets = self._move(crop_offsets(config.seed, run_places, config.pad))
+            offsets = crop_offsets(config.seed, stretch.epoch * len(self.data) + places, config.pad)
+            offsets = self._move(offsets)
             images = pad_and_crop(images, offsets, config.pad)
             labels = pad_and_crop(labels, offsets, config.pad)
-        planes = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format).div_(255)
-        if config.tint:
-            planes = tint(planes, self._move(tints(config.seed, run_places, config.tint)))
-        return Batch(planes, labels.long(), self._move(torch.from_numpy(indices)))
+        planes = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+        return Batch(planes.div_(255), labels.long(), self._move(torch.from_numpy(indices)))
 
     def _epoch_order(self, epoch: int) -> Int[np.ndarray, " n"]:
         if not self.config.shuffle:

@@ -102,7 +102,6 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool) 
         preset.train.batch_size,
         seed=run.seed,
         pad=preset.train.crop_padding,
-        tint=preset.train.tint,
         rank=fabric.global_rank,
         world_size=fabric.world_size,
     )
