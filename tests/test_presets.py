@@ -77,6 +77,31 @@ def test_training(name):
     train = presets.PRESETS[name]().train
     assert (train.steps, train.batch_size, train.learning_rate, train.weight_decay) == (500_000, 64, 3e-4, 1e-5)
     assert (train.crop_padding, train.decay) == (3, "exponential")
+    assert (train.mask_guidance, train.colour_code) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_quick_recipe(name):
+    """As docs/train.md has it; what it does not name is the paper's."""
+    paper, quick = presets.PRESETS[name](), presets.find(f"{name}-cpu")
+    shaded, side = name == "tetrominoes", paper.model.image_size[0]
+    assert quick.train.colour_code == (0 if shaded else 4)
+    assert (quick.train.mask_guidance, quick.train.guided_from) == ((0.05, 0.4) if shaded else (0.2, 0.1))
+    assert (quick.model.backbone.kernel, quick.model.backbone.gamma) == (1, 0.5)
+    assert (quick.model.decoder.frame, quick.model.decoder.octaves) == ("slot", 5 if side == 64 else 4)
+    assert [level.sharpen for level in quick.model.levels][-1] == 2
+    if side == 64:
+        assert {layer.kernel for layer in quick.model.decoder.layers} == {1}
+        assert (quick.model.levels[0].depth, quick.model.levels[-1].temperature) == (1, 2.5)
+    else:
+        assert quick.model.decoder.layers == paper.model.decoder.layers
+        assert [level.temperature for level in quick.model.levels] == [
+            level.temperature for level in paper.model.levels
+        ]
+    assert [(level.window, level.clusters) for level in quick.model.levels] == [
+        (level.window, level.clusters) for level in paper.model.levels
+    ]
+    assert quick.data == paper.data
 
 
 def test_variants_change_what_they_say_and_nothing_else():

@@ -19,7 +19,7 @@ from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of
 from cocanet.pretrained import open_model, shipped_names
 from cocanet.weights import Trained
 
-SCENES = 500
+SCENES = 300
 PICTURES: tuple[Kind, ...] = ("grid", "hierarchy", "compactness", "slots")
 
 

@@ -136,10 +136,11 @@ def with_quick_recipe(preset: Preset) -> Preset:
         backbone=replace(model.backbone, kernel=1, gamma=0.5),
         decoder=replace(model.decoder, octaves=4, frame="slot"),
     )
-    if preset.data.name != "tetrominoes" and model.decoder.broadcast == model.image_size:
+    if preset.data.name in SHADED:
+        return replace(preset, name=f"{preset.name}-cpu", model=quick, train=QUICK)
+    if model.decoder.broadcast == model.image_size:
         quick = _lean(quick)
-    train = QUICK if preset.data.name == "tetrominoes" else QUICK_BY_COLOUR
-    return replace(preset, name=f"{preset.name}-cpu", model=quick, train=train)
+    return replace(preset, name=f"{preset.name}-cpu", model=quick, train=QUICK_BY_COLOUR)
 
 
 def _lean(model: CocaNetConfig) -> CocaNetConfig:
@@ -153,6 +154,8 @@ def _lean(model: CocaNetConfig) -> CocaNetConfig:
     )
 
 
+SHADED = {"tetrominoes"}
+"""Data whose objects are shaded and often share a colour, so that colour cannot part them."""
 QUICK = TrainConfig(
     steps=20_000,
     batch_size=8,

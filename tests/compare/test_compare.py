@@ -213,9 +213,11 @@ def test_a_half_finished_run_is_resumed(tmp_path, store):
     again = FakeTrainer()
     compare(out, store, again, models=("coca-net",))
     assert again.trained == [("coca-net", 0)]
-    job = plan(Comparison("tetrominoes", 2.5, 1, 8, str(store), ("--clip-norm", "1")), ("inv-sa",), 1, out)[0]
-    flags = ["--minutes", "2.5", "--seed", "0", "--out", str(job.run), "--batch-size", "8", "--data", str(store)]
-    assert job.arguments == ["inv-sa-tetrominoes", *flags, "--resume", "--clip-norm", "1"]
+    comparison = Comparison("tetrominoes", 2.5, 1, 8, str(store), ("--clip-norm", "1"))
+    for model, preset, resume in (("inv-sa", "inv-sa-tetrominoes", []), ("coca-net", "tetrominoes", ["--resume"])):
+        job = plan(comparison, (model,), 1, out)[0]
+        flags = ["--minutes", "2.5", "--seed", "0", "--out", str(job.run), "--batch-size", "8", "--data", str(store)]
+        assert job.arguments == [preset, *flags, *resume, "--clip-norm", "1"]
 
 
 @pytest.mark.parametrize(("model", "option"), [("coca-net", "compat"), ("slot-attention", "paper_masks")])

@@ -94,7 +94,8 @@ class Job(NamedTuple):
         chosen = {"--batch-size": shared.batch_size, "--data": shared.data}
         given |= {flag: value for flag, value in chosen.items() if value is not None}
         words = [str(word) for pair in given.items() for word in pair]
-        return [preset_name(self.model, shared.data_set), *words, "--resume", *shared.flags]
+        resume = ["--resume"] if RunFolder(self.run).exists else []
+        return [preset_name(self.model, shared.data_set), *words, *resume, *shared.flags]
 
 
 def preset_name(model: str, data_set: str) -> str:
