@@ -107,7 +107,13 @@ def test_ctrl_c_with_workers_leaves_a_store_to_continue(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "cocanet.cli", "scenes", "multi-dsprites", "--count", "40000"]
     command += ["--seed", "1", "--workers", "2", "--out", str(out)]
     run = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # Tests that run in the background may have inherited that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while not list(out.glob("*.factors.npz")) and time.monotonic() < deadline:

@@ -165,7 +165,7 @@ def test_learns_a_handful_of_tetrominoes(make):
         with torch.no_grad():
             return float((model.eval()(x).mixture - x).square().mean())
 
-    before, steps = error(), 80
+    before, steps = error(), 120
     for step in range(steps):
         model.train().anneal(step / steps)
         optimiser.zero_grad()
