@@ -45,7 +45,7 @@ def _show(name: str, trained: Trained, out: Path, seed: int, scenes: int, consol
     console.print(f"[bold]{name}[/bold]: {scenes} new scenes (seed {seed}), never seen in training")
     source = make_scenes(data.name, count=scenes, seed=seed, max_objects=data.max_objects)
     store = write_store(source, out / f"scenes-{seed}")
-    batches = Loader(store, LoaderConfig(50, shuffle=False, drop_last=False)).epoch()
+    batches = Loader(store, LoaderConfig(16, shuffle=False, drop_last=False)).epoch()
     start = time.perf_counter()
     scores = evaluate(trained.model, batches, data.background_labels)
     speed = scenes / (time.perf_counter() - start)

@@ -58,7 +58,7 @@ class Evaluate:
     """Count images without foreground as the paper's code does."""
     paper_masks: tyro.conf.FlagCreatePairsOff[bool] = False
     """Encoder masks of Slot Attention, INV-SA and BO-QSA as the paper normalises them."""
-    batch_size: int = 50
+    batch_size: int = 16
     """Images at a time."""
     device: str = "cpu"
     """What to run on: cpu, cuda, cuda:1, mps."""

@@ -44,7 +44,7 @@ class EvaluationSettings:
     """Count images without foreground as the paper's code does."""
     paper_masks: bool = False
     """Encoder masks of Slot Attention and its kin as the paper normalises them, instead of the softmax over slots."""
-    batch_size: int = 50
+    batch_size: int = 16
     device: str = "cpu"
 
 
