@@ -80,9 +80,9 @@ def measure(preset: str, batch: int, subject: Subject, repeats: int, threads: in
 
 def training_step(preset: str, batch: int, subject: Subject) -> Callable[[], None]:
     """Forward, loss, backward and Adam on random images."""
-    model = build(presets.find(preset), seed=0)
-    size = presets.find(preset).model.image_size
-    images = torch.rand(batch, 3, *size, generator=torch.Generator().manual_seed(0))
+    chosen = presets.find(preset)
+    model = build(chosen, seed=0)
+    images = torch.rand(batch, 3, *chosen.model.image_size, generator=torch.Generator().manual_seed(0))
     optimiser = make_optimiser(model, TrainConfig())
 
     def step() -> None:

@@ -112,7 +112,7 @@ def _reasons(image_size: tuple[int, int], model: CocaNetConfig) -> tuple[str, ..
         f"{level.window[0]}×{level.window[1]} cells make {level.clusters} clusters" for level in model.levels
     )
     decoder = (
-        "every pixel by itself, at full resolution"
+        f"{'every pixel by itself' if model.decoder.layers[0].kernel == 1 else 'convolutions'}, at full resolution"
         if model.decoder.broadcast == model.image_size
         else f"{len(model.decoder.layers)} layers up from {model.decoder.broadcast[0]}×{model.decoder.broadcast[1]}"
     )

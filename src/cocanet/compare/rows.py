@@ -23,7 +23,8 @@ COSTS = ("parameters", "images", "images_per_second", "evaluation_images_per_sec
 """What a run cost, beside its scores. The images are those seen in training."""
 
 
-ENCODER_SCORES = tuple(name for name in SCORES if name.startswith("encoder"))
+PAPER_MASKS = {f"paper_masks_{name}": name for name in SCORES if name.startswith("encoder")}
+"""Encoder scores by the paper's masks, and the scores that they stand beside."""
 
 
 class Failure(NamedTuple):
@@ -93,7 +94,7 @@ def paper_mask_scores(job: Job) -> dict[str, float]:
     if plain is None or plain["step"] != read_weights(RunFolder(job.run).last).notes["step"]:
         write_evaluation(evaluate_trained(job.run, EvaluationSettings(paper_masks=True)), folder)
         plain = read_evaluation(folder) or {}
-    return {f"paper_masks_{name}": plain["scores"][name] for name in ENCODER_SCORES}
+    return {name: plain["scores"][usual] for name, usual in PAPER_MASKS.items()}
 
 
 def rows_of(results: Mapping[Job, Measured | Failure]) -> list[Row]:

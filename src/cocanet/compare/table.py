@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from cocanet.compare.rows import COSTS, ENCODER_SCORES, Row, groups_of
+from cocanet.compare.rows import COSTS, PAPER_MASKS, Row, groups_of
 from cocanet.compare.settings import Comparison, Job
 from cocanet.metrics.scores import SCORES, SLOTS
 from cocanet.paper_scores import SCORE_TITLES
 from cocanet.report.runs import Group
 from cocanet.report.tables import (
     LATEX_HEADER,
+    LATEX_OPENING,
     csv_text,
     escape,
     markdown_table,
@@ -22,7 +23,6 @@ from cocanet.report.tables import (
     tested_on,
 )
 
-PAPER_MASKS = tuple(f"paper_masks_{name}" for name in ENCODER_SCORES)
 LONGEST_REASON = 160
 NOTHING = "–"
 
@@ -156,17 +156,13 @@ def markdown_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence
 
 def comparison_csv(rows: Sequence[Row]) -> str:
     """A line for each score and cost of each model, as `coca report` writes it; models that failed have none."""
-    return csv_text(groups_of(rows), SCORES + PAPER_MASKS + SLOTS + COSTS)
+    return csv_text(groups_of(rows), SCORES + tuple(PAPER_MASKS) + SLOTS + COSTS)
 
 
 def latex_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = ()) -> str:
     """The paper's layout, and the costs below it; it needs `booktabs`."""
     lines = [
-        r"% \usepackage{booktabs}",
-        r"\begin{table*}",
-        r"  \centering",
-        r"  \scriptsize",
-        r"  \setlength{\tabcolsep}{3pt}",
+        *LATEX_OPENING,
         rf"  \caption{{{escape(' '.join(notes(rows, comparison, missing)).replace('`', ''))}}}",
         rf"  \begin{{tabular}}{{l{'r' * (2 + len(SCORES))}}}",
         r"    \toprule",
@@ -185,14 +181,14 @@ def latex_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Jo
 
 
 def _has_paper_masks(group: Group) -> bool:
-    return group.mean(PAPER_MASKS[0]) is not None
+    return any(group.mean(name) is not None for name in PAPER_MASKS)
 
 
 def _by_paper_masks(group: Group) -> str:
     """Encoder scores of the other normalisation, which is what the paper's row of this model has."""
     scores = ", ".join(
-        f"{SCORE_TITLES[name.removeprefix('paper_masks_')].removeprefix('encoder ')} {score_text(group, name)}"
-        for name in PAPER_MASKS
+        f"{SCORE_TITLES[usual].removeprefix('encoder ')} {score_text(group, name)}"
+        for name, usual in PAPER_MASKS.items()
     )
     return f"{group.title} with encoder masks as the paper normalises them: {scores}."
 

@@ -13,6 +13,13 @@ from cocanet.report.runs import Group
 
 PAPER_STEPS = 500_000
 """Of COCA-Net; the paper does not say how long it trained its rivals."""
+LATEX_OPENING = (
+    r"% \usepackage{booktabs}",
+    r"\begin{table*}",
+    r"  \centering",
+    r"  \scriptsize",
+    r"  \setlength{\tabcolsep}{3pt}",
+)
 LATEX_HEADER = (
     r"    & & & \multicolumn{2}{c}{DEC-FG only} & \multicolumn{2}{c}{DEC-BG included}"
     r" & \multicolumn{2}{c}{ENC-FG only} & \multicolumn{2}{c}{ENC-BG included} & \\",
@@ -77,11 +84,7 @@ def latex_text(groups: Sequence[Group]) -> str:
     """One table in the layout of the paper's; it needs `booktabs`."""
     columns = 3 + len(SCORES)
     lines = [
-        r"% \usepackage{booktabs}",
-        r"\begin{table*}",
-        r"  \centering",
-        r"  \scriptsize",
-        r"  \setlength{\tabcolsep}{3pt}",
+        *LATEX_OPENING,
         r"  \caption{Mean $\pm$ standard deviation over seeds.}",
         rf"  \begin{{tabular}}{{l{'r' * (columns - 1)}}}",
         r"    \toprule",

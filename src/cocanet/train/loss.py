@@ -27,9 +27,8 @@ class Objective(nn.Module):
         """`done` is the share of the run before this step."""
         output = self.model(images)
         loss = self.model.loss(output, images)
-        if guidance := self.config.mask_guidance * min(
-            1.0, max(0.0, (done - self.config.guided_from) / GUIDANCE_GROWS)
-        ):
+        grown = min(1.0, max(0.0, (done - self.config.guided_from) / GUIDANCE_GROWS))
+        if guidance := self.config.mask_guidance * grown:
             loss = loss + guidance * mask_guidance(output)
         if self.config.colour_code:
             loss = loss + self.config.colour_code * colour_code(output.encoder_masks, images)
