@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from cocanet.cli.data import Data, Import, Scenes
+from cocanet.runtime import spin_briefly
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Demo:
     """Find the objects of fresh scenes with the weights that come with the package: scores and pictures."""
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Weights to show (tetrominoes); all if left out."""
+    """Weights to show (tetrominoes, multi-dsprites); all if left out."""
     out: Path = Path("demo")
     """Folder for the scenes and the pictures."""
 
@@ -235,8 +236,7 @@ Command = (
 def main(arguments: list[str] | None = None) -> None:
     """Parse and run one command; a user's mistake ends with one line and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
-    # Threads that spin while they wait make a step several times slower as soon as anything else uses a core.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    spin_briefly()
     try:
         _run(given)
     except BrokenPipeError:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from cocanet.compare import note
 from cocanet.compare.settings import Job
+from cocanet.runtime import spin_briefly
 from cocanet.train.interrupt import Interrupt, Stopped
 from cocanet.train.run_folder import RunFolder
 
@@ -22,7 +23,8 @@ Trainer = Callable[[Job], None]
 def train_apart(job: Job) -> None:
     """Train in a child; Ctrl-C and SIGTERM let it save, then raise `Stopped`, a second one ends it at once."""
     threads = str(job.comparison.threads)
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "OMP_NUM_THREADS": threads}
+    environment = {**os.environ, "OMP_NUM_THREADS": threads}
+    spin_briefly(environment)
     command = [sys.executable, "-m", "cocanet.compare.child", str(job.run), *job.arguments]
     with Interrupt() as interrupt:
         # A group of its own: the terminal's Ctrl-C is for the parent, which passes it on once.
