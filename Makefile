@@ -9,7 +9,7 @@ demo: install
 test: install
 	$(BIN)/ruff check src tests benchmarks tools
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto
 
 benchmark: install
 	$(BIN)/python -m benchmarks

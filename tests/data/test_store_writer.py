@@ -184,6 +184,12 @@ def test_another_store_in_the_way_is_refused(tmp_path: Path) -> None:
     assert _contents(out) == before
 
 
+def test_a_plan_of_which_nothing_was_written_makes_way(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="sample 7"):
+        write_store(_Odd(9), tmp_path / "out", shard_size=9)
+    assert len(write_store(NoiseSource(4, seed=2), tmp_path / "out")) == 4
+
+
 def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(ValueError, match=r"neither empty nor a store: it contains thesis\.txt"):

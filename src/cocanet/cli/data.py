@@ -58,11 +58,21 @@ class Import:
     """Pixels a side; the protocol's size if left out."""
     masks: Path | None = None
     """For a folder: where its masks are."""
+    skip_damaged: tyro.conf.FlagCreatePairsOff[bool] = False
+    """For a folder: leave out images that cannot be read, instead of stopping at the first."""
 
     def run(self) -> None:
         from cocanet.data.commands import import_files
 
-        import_files(self.format, self.path, out=self.out, split=self.split, size=self.size, masks=self.masks)
+        import_files(
+            self.format,
+            self.path,
+            out=self.out,
+            split=self.split,
+            size=self.size,
+            masks=self.masks,
+            skip_damaged=self.skip_damaged,
+        )
 
 
 @dataclass(frozen=True)

@@ -56,12 +56,24 @@ def generate(
 
 
 def import_files(
-    format: str, path: Path, *, out: Path, split: str | None, size: int | None, masks: Path | None
+    format: str,
+    path: Path,
+    *,
+    out: Path,
+    split: str | None = None,
+    size: int | None = None,
+    masks: Path | None = None,
+    skip_damaged: bool = False,
 ) -> None:
     """Read published files, or a folder of images, into a store."""
     from cocanet.data.readers import open_source
 
-    fill(open_source(format, path, split=split, size=size, masks=masks), out, workers=1)
+    console = Console(highlight=False, soft_wrap=True)
+    with console.status("looking at the files"):
+        source = open_source(format, path, split=split, size=size, masks=masks, skip_damaged=skip_damaged)
+    for reason in source.recipe.get("left_out", []):
+        console.print(f"left out {reason}")
+    fill(source, out, workers=1)
 
 
 def fill(source: Source, out: Path, *, workers: int) -> None:

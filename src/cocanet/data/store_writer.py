@@ -152,12 +152,20 @@ def _resume(out: Path, planned: StoreMeta) -> StoreMeta:
             raise ValueError(f"{out} is neither empty nor a store: it contains {foreign.name}")
         write_meta(out, planned)
         return planned
-    return _same_store(out, planned)
+    meta = _same_store(out, planned)
+    if meta is planned:
+        write_meta(out, planned)
+    return meta
 
 
 def _same_store(out: Path, planned: StoreMeta) -> StoreMeta:
-    """What is in `out`, which must differ from the plan in its finished shards only."""
+    """What is in `out`, which must differ from the plan in its finished shards only.
+
+    Where none is finished there is nothing to lose, and the plan may be another.
+    """
     found = read_meta(out)
+    if not any(found.shards):
+        return planned
     for name in planned.__dataclass_fields__:
         there, wanted = getattr(found, name), getattr(planned, name)
         if name != "shards" and there != wanted:

@@ -14,7 +14,6 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import UnidentifiedImageError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -141,7 +140,7 @@ def read_batches(inputs: Inputs, size: int, failures: list[Failure]) -> Iterator
         try:
             picture = Picture(path, name, read_image(path, upright=True))
         except (ValueError, OSError) as error:
-            failures.append(Failure(path, _reason(path, error)))
+            failures.append(Failure(path, str(error).removeprefix(f"{path}: ")))
             continue
         if batch and (len(batch) == size or pixels + picture.pixels[..., 0].size > PIXELS_AT_A_TIME):
             yield batch
@@ -150,13 +149,6 @@ def read_batches(inputs: Inputs, size: int, failures: list[Failure]) -> Iterator
         pixels += picture.pixels[..., 0].size
     if batch:
         yield batch
-
-
-def _reason(path: Path, error: Exception) -> str:
-    """Why a file could not be read, in words for the two usual cases."""
-    if isinstance(error.__cause__, UnidentifiedImageError):
-        return "not an image" if path.stat().st_size else "the file is empty"
-    return str(error).removeprefix(f"{path}: ")
 
 
 def one_ahead(items: Iterator[T]) -> Iterator[T]:

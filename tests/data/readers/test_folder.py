@@ -206,6 +206,23 @@ def test_a_changed_pixel_byte_of_a_png_is_found(tmp_path: Path) -> None:
         open_source("folder", tmp_path)[0]
 
 
+def test_damaged_images_are_left_out_on_demand(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        Image.fromarray(gradient(16, 16)).save(tmp_path / f"{name}.png")
+    whole = open_source("folder", tmp_path, size=16, skip_damaged=True)
+    assert "left_out" not in whole.recipe
+    (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:60])
+    source = open_source("folder", tmp_path, size=16, skip_damaged=True)
+    assert len(source) == source.recipe["count"] == 2
+    np.testing.assert_array_equal(source[1].image, gradient(16, 16))
+    (reason,) = source.recipe["left_out"]
+    assert str(tmp_path / "b.png") in reason
+    for name in ("a", "c"):
+        (tmp_path / f"{name}.png").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"none of the 3 images can be read; the first: .*a\.png: not an image"):
+        open_source("folder", tmp_path, skip_damaged=True)
+
+
 def test_real_clevr_images(samples: Path) -> None:
     source = open_source("folder", samples / "clevr_images")
     assert len(source) == 5

@@ -219,6 +219,8 @@ def test_an_empty_folder_is_a_clear_error(tmp_path: Path, format: str, message: 
 def test_options_that_do_not_apply(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="only the format folder"):
         open_source("birds", tmp_path, masks=tmp_path)
+    with pytest.raises(ValueError, match="only folder may leave some out"):
+        open_source("birds", tmp_path, skip_damaged=True)
     with pytest.raises(ValueError, match="has no published splits"):
         open_source("folder", tmp_path, split="train")
     with pytest.raises(ValueError, match="size 0: expected"):

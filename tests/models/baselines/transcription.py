@@ -1,4 +1,4 @@
-"""One round of each rival for one image, written as it is read: a loop an index, 64 bits."""
+"""Layers, and one round of each rival for one image, written as they are read: a loop an index, 64 bits."""
 
 from __future__ import annotations
 
@@ -23,6 +23,36 @@ def layer_norm(x: np.ndarray, w: dict[str, np.ndarray], name: str, eps: float) -
 def mlp(x: np.ndarray, w: dict[str, np.ndarray], name: str) -> np.ndarray:
     inner = np.maximum(w[f"{name}.inner.weight"] @ x + w[f"{name}.inner.bias"], 0)
     return w[f"{name}.outer.weight"] @ inner + w[f"{name}.outer.bias"]
+
+
+def conv(x: np.ndarray, w: dict[str, np.ndarray], name: str, stride: int = 1) -> np.ndarray:
+    """Each output looks at the cells about its own, and at zeros beyond the edge."""
+    kernel, (_, height, width) = w[f"{name}.weight"], x.shape
+    side = kernel.shape[-1]
+    padded = np.pad(x, ((0, 0), (side // 2,) * 2, (side // 2,) * 2))
+    out = np.zeros((len(kernel), height // stride, width // stride))
+    for channel, row, column in np.ndindex(*out.shape):
+        top, left = row * stride, column * stride
+        out[channel, row, column] = (kernel[channel] * padded[:, top : top + side, left : left + side]).sum()
+    return out + w[f"{name}.bias"][:, None, None]
+
+
+def transposed_conv(x: np.ndarray, w: dict[str, np.ndarray], name: str, stride: int) -> np.ndarray:
+    """Each cell paints its kernel, centred where the cell comes to lie; what falls beyond the edge is lost."""
+    kernel, (_, height, width) = w[f"{name}.weight"], x.shape
+    side, reach = kernel.shape[-1], kernel.shape[-1] // 2
+    canvas = np.zeros((kernel.shape[1], height * stride + side, width * stride + side))
+    for row, column in np.ndindex(height, width):
+        top, left = row * stride, column * stride
+        for channel, value in enumerate(x[:, row, column]):
+            canvas[:, top : top + side, left : left + side] += value * kernel[channel]
+    return canvas[:, reach:, reach:][:, : height * stride, : width * stride] + w[f"{name}.bias"][:, None, None]
+
+
+def edge_embedding(row: int, column: int, size: tuple[int, int], w: dict[str, np.ndarray], name: str) -> np.ndarray:
+    """Of a cell's distances from the top, bottom, left and right edge, as shares of the way."""
+    y, x = row / (size[0] - 1), column / (size[1] - 1)
+    return w[f"{name}.weight"] @ np.array([y, 1 - y, x, 1 - x]) + w[f"{name}.bias"]
 
 
 def gru(update: np.ndarray, hidden: np.ndarray, w: dict[str, np.ndarray], name: str) -> np.ndarray:

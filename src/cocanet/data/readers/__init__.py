@@ -16,12 +16,13 @@ def open_source(
     split: str | None = None,
     size: int | None = None,
     masks: Path | None = None,
+    skip_damaged: bool = False,
 ) -> Source:
     """The samples at `path`, cropped and resized as the protocol says.
 
     `split` is train, val or test, or a variant of the set with a part, such as `clevr6/train` or
     `ccs_all/test`; without it, everything. `size` replaces the protocol's final size, not its crop. `masks`
-    is for `folder` only.
+    and `skip_damaged`, which leaves out what cannot be read, are for `folder` only.
     """
     if format not in FORMATS:
         raise ValueError(f"format {format!r}: expected one of {', '.join(FORMATS)}")
@@ -32,9 +33,11 @@ def open_source(
         from cocanet.data.readers.splits import no_split
 
         no_split(split, format)
-        return FolderReader(path, size=size, masks=masks)
+        return FolderReader(path, size=size, masks=masks, skip_damaged=skip_damaged)
     if masks is not None:
         raise ValueError(f"masks {masks}: only the format folder takes a folder of masks")
+    if skip_damaged:
+        raise ValueError(f"skip-damaged: of the format {format} every image counts; only folder may leave some out")
     return _published(format, path, split, size)
 
 

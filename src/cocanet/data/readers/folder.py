@@ -34,7 +34,9 @@ SIZE = 128
 class FolderReader(Reader):
     """Images in natural order of their paths. A folder with `images/` and `masks/` in it needs no `masks`."""
 
-    def __init__(self, path: Path, *, size: int | None = None, masks: Path | None = None) -> None:
+    def __init__(
+        self, path: Path, *, size: int | None = None, masks: Path | None = None, skip_damaged: bool = False
+    ) -> None:
         root = existing_folder(path)
         if masks is None and (root / "images").is_dir() and (root / "masks").is_dir():
             root, masks = existing_folder(root / "images"), root / "masks"
@@ -47,6 +49,7 @@ class FolderReader(Reader):
         self.has_labels = self._mask_root is not None
         self.background_labels = 1 if self.has_labels else 0
         self._size = size or SIZE
+        left_out = self._leave_out_damaged() if skip_damaged else []
         self.recipe = {
             "name": "folder",
             "folder": path.name,
@@ -54,10 +57,25 @@ class FolderReader(Reader):
             "size": self._size,
             "count": len(self),
             "files": self._fingerprint(),
+            **({"left_out": left_out} if left_out else {}),
         }
 
     def __len__(self) -> int:
         return len(self._images)
+
+    def _leave_out_damaged(self) -> list[str]:
+        """Forget the images that cannot be read, or their masks; why, a line for each."""
+        reasons: dict[int, str] = {}
+        for index in range(len(self)):
+            try:
+                self._read(index)
+            except DamagedFile as error:
+                reasons[index] = str(error)
+        if len(reasons) == len(self):
+            raise DamagedFile(f"{self._root}: none of the {len(self)} images can be read; the first: {reasons[0]}")
+        self._images = [name for index, name in enumerate(self._images) if index not in reasons]
+        self._masks = [name for index, name in enumerate(self._masks) if index not in reasons]
+        return list(reasons.values())
 
     def _fingerprint(self) -> str:
         """Of the names and lengths of all files: another folder of that name is not continued with."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Integer, UInt8
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from cocanet.data.readers.files import naming, read_bytes
 from cocanet.data.sample import Sample
@@ -59,7 +59,13 @@ def read_picture(path: Path, *, upright: bool = False) -> Image.Image:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         if data.startswith(PNG):
             _check_png(data)
-        picture: Image.Image = Image.open(BytesIO(data), formats=_formats())
+        if not data:
+            raise ValueError("the file is empty")
+        try:
+            picture: Image.Image = Image.open(BytesIO(data), formats=_formats())
+        except UnidentifiedImageError:
+            # Pillow's own message names the buffer, which the user does not know.
+            raise ValueError("not an image") from None
         picture.load()
         if upright:
             ImageOps.exif_transpose(picture, in_place=True)

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from tests.models.baselines.transcription import conv, transposed_conv
+
 
 def break_sticks(colours: np.ndarray, scores: np.ndarray, width: float, slots: int, kernel: str) -> np.ndarray:
     """Masks (slots × pixels) of one image with colours (pixels × channels)."""
@@ -82,6 +84,23 @@ def posterior(features: np.ndarray, masks: np.ndarray, weights: dict[str, np.nda
         means.append(mean)
         deviations.append(np.log1p(np.exp(spread + 0.5)) + 1e-8)
     return np.array(means), np.array(deviations)
+
+
+def decode(slot: np.ndarray, weights: dict[str, np.ndarray], cells: int) -> np.ndarray:
+    """Three channels of colour and one of the mask, before their squashing, from one slot."""
+    x = np.zeros((len(slot) + 2, cells, cells))
+    for row, column in np.ndindex(cells, cells):
+        x[:, row, column] = [*slot, -1 + 2 * row / (cells - 1), -1 + 2 * column / (cells - 1)]
+    for layer in (0, 3, 6, 9):
+        x = group_norm(transposed_conv(x, weights, f"layers.{layer}", 2), weights, f"layers.{layer + 1}", 8)
+        x = np.maximum(x, 0)
+    return conv(x, weights, "layers.12")
+
+
+def group_norm(x: np.ndarray, weights: dict[str, np.ndarray], name: str, groups: int) -> np.ndarray:
+    """Channels in so many groups of neighbours, each normalised over all its pixels."""
+    out = [(group - group.mean()) / math.sqrt(group.var() + 1e-5) for group in np.split(x, groups)]
+    return np.concatenate(out) * weights[f"{name}.weight"][:, None, None] + weights[f"{name}.bias"][:, None, None]
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
