@@ -219,6 +219,9 @@ class TrainConfig:
     """Share of a run after which guidance sets in; it grows over a fifth of the run."""
     colour_code: float = 0.0
     """Weight of what it costs to describe an image by one colour for each encoder mask; the paper has none."""
+    colour_entropy: float = 0.01
+    """Price of a nat of a pixel's mask in it, in squared colour: less than an object's own colour saves, more than
+    noise does."""
 
     def __post_init__(self) -> None:
         _positive(
@@ -234,6 +237,7 @@ class TrainConfig:
             mask_guidance=self.mask_guidance,
             guided_from=self.guided_from,
             colour_code=self.colour_code,
+            colour_entropy=self.colour_entropy,
         )
         if self.clip_norm is not None:
             _positive(clip_norm=self.clip_norm)

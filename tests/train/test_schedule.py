@@ -7,9 +7,11 @@ import torch
 import cocanet
 from cocanet.config import TrainConfig
 from cocanet.models.model import reconstruction_loss
-from cocanet.train.loss import ENTROPY, Objective, colour_code, mask_guidance
+from cocanet.train.loss import Objective, colour_code, mask_guidance
 from cocanet.train.optimiser import learning_rate_factor
 from tests.models.test_coca_net import images, small
+
+ENTROPY = 0.01
 
 
 def test_loss_is_the_squared_error_between_minus_one_and_one():
@@ -50,7 +52,7 @@ def test_colour_code_of_a_two_coloured_image():
     corner[:4, :4], left[:, :4] = 1, 1
 
     def cost(*masks: torch.Tensor) -> float:
-        return colour_code(torch.stack(masks)[None], image).item()
+        return colour_code(torch.stack(masks)[None], image, ENTROPY).item()
 
     def nats(*shares: float) -> float:
         return -ENTROPY * sum(share * math.log(share) for share in shares)
@@ -74,7 +76,7 @@ def test_colour_code_parts_an_object_from_its_background_by_gradient_alone():
     optimiser = torch.optim.Adam([logits], lr=0.1)
     for _ in range(300):
         optimiser.zero_grad()
-        colour_code(logits.softmax(1), image).backward()
+        colour_code(logits.softmax(1), image, ENTROPY).backward()
         optimiser.step()
     owner = logits.argmax(1)[0]
     inside = image[0, 1] > 0
@@ -84,8 +86,10 @@ def test_colour_code_parts_an_object_from_its_background_by_gradient_alone():
 
 def test_objective_adds_the_colour_code():
     model, x = cocanet.build(small(), seed=0), images(small())
-    plain, coded = Objective(model, TrainConfig()), Objective(model, TrainConfig(colour_code=3.0))
-    torch.testing.assert_close(coded(x) - plain(x), 3 * colour_code(model(x).encoder_masks, x), atol=1e-6, rtol=1e-4)
+    plain = Objective(model, TrainConfig())
+    coded = Objective(model, TrainConfig(colour_code=3.0, colour_entropy=0.2))
+    expected = 3 * colour_code(model(x).encoder_masks, x, 0.2)
+    torch.testing.assert_close(coded(x) - plain(x), expected, atol=1e-6, rtol=1e-4)
 
 
 def test_exponential_schedule():

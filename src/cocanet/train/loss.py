@@ -12,8 +12,6 @@ from cocanet.models.output import Output
 FLOOR = 1e-6
 GUIDANCE_GROWS = 0.2
 """Share of a run in which guidance grows: at once, the decoder would learn the encoder's first mistakes."""
-ENTROPY = 0.01
-"""Price of a nat of a pixel's mask, in squared colour: less than an object's own colour saves, more than noise does."""
 
 
 class Objective(nn.Module):
@@ -31,7 +29,8 @@ class Objective(nn.Module):
         if guidance := self.config.mask_guidance * grown:
             loss = loss + guidance * mask_guidance(output)
         if self.config.colour_code:
-            loss = loss + self.config.colour_code * colour_code(output.encoder_masks, images)
+            code = colour_code(output.encoder_masks, images, self.config.colour_entropy)
+            loss = loss + self.config.colour_code * code
         return loss
 
 
@@ -45,15 +44,15 @@ def mask_guidance(output: Output) -> Float[Tensor, ""]:
     return -output.decoder_masks.gather(1, owner).clamp(min=FLOOR).log().mean()
 
 
-def colour_code(masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
+def colour_code(masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b 3 h w"], entropy: float) -> Float[Tensor, ""]:
     """What it costs to describe an image by its masks and one colour for each: squared error and entropy of the masks.
 
-    It tells the encoder what to part long before a decoder can. The entropy keeps one background in one mask: a
-    background in two halves costs most of a nat, an object of its own very little.
+    It tells the encoder what to part long before a decoder can. `entropy` is the price of a nat. It keeps one
+    background in one mask: a background in two halves costs most of a nat, an object of its own very little.
     """
     part, pixels = masks.flatten(2), images.flatten(2).mT
     area = part.sum(-1, keepdim=True)
     colours = part @ pixels / area.clamp(min=1.0)
     error = (part.mT @ colours - pixels).square().mean()
     share = (area / part.shape[-1]).clamp(min=FLOOR)
-    return error - ENTROPY * (share * share.log()).sum(1).mean()
+    return error - entropy * (share * share.log()).sum(1).mean()

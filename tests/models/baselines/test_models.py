@@ -40,6 +40,15 @@ def test_shapes_sums_and_gradients(config, batch):
 
 
 @EACH
+def test_encoder_masks_can_be_taught(config):
+    model, x = rivals.make(config), rivals.images(config)
+    model(x).encoder_masks[:, 0].square().mean().backward()
+    first = next(model.encoder.parameters())
+    assert first.grad is not None
+    assert first.grad.abs().max() > 0
+
+
+@EACH
 def test_loss_compares_the_mixture_with_the_image(config):
     model, x = rivals.make(config), rivals.images(config)
     out = model(x)

@@ -37,7 +37,7 @@ class AttentionModel(ObjectModel):
             slots=slots,
             slot_images=painting.slot_images,
             decoder_masks=painting.masks,
-            encoder_masks=self.encoder_masks(attention.detach()),
+            encoder_masks=self.encoder_masks(attention),
             in_use=torch.ones(slots.shape[:2], dtype=torch.bool, device=slots.device),
             mixture=painting.mixture,
         )
