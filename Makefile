@@ -9,7 +9,7 @@ demo: install
 test: install
 	$(BIN)/ruff check src tests benchmarks tools
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 benchmark: install
 	$(BIN)/python -m benchmarks
