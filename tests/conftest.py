@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# As `coca` does, before torch is loaded: tests that share a machine with other work shall not take ten times as long.
+# Before torch is loaded: tests that share a machine with other work shall not take ten times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 

@@ -13,6 +13,7 @@ from cocanet.data.loader import Loader, LoaderConfig
 from cocanet.data.scenes import make_scenes
 from cocanet.data.store_writer import write_store
 from cocanet.evaluation.protocol import SCORES, evaluate
+from cocanet.evaluation.trained import EvaluationSettings
 from cocanet.figures.command import COUNTS, Kind, draw, pick
 from cocanet.figures.save import save
 from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of
@@ -45,7 +46,7 @@ def _show(name: str, trained: Trained, out: Path, seed: int, scenes: int, consol
     console.print(f"[bold]{name}[/bold]: {scenes} new scenes (seed {seed}), never seen in training")
     source = make_scenes(data.name, count=scenes, seed=seed, max_objects=data.max_objects)
     store = write_store(source, out / f"scenes-{seed}")
-    batches = Loader(store, LoaderConfig(16, shuffle=False, drop_last=False)).epoch()
+    batches = Loader(store, LoaderConfig(EvaluationSettings.batch_size, shuffle=False, drop_last=False)).epoch()
     start = time.perf_counter()
     scores = evaluate(trained.model, batches, data.background_labels)
     speed = scenes / (time.perf_counter() - start)

@@ -146,16 +146,14 @@ def _resume(out: Path, planned: StoreMeta) -> StoreMeta:
     for leftover in out.glob("*.tmp"):
         if leftover.name.startswith((META, "shard-")):
             leftover.unlink(missing_ok=True)
-    if not (out / META).exists():
-        foreign = next(iter(sorted(out.iterdir())), None)
-        if foreign is not None:
-            raise ValueError(f"{out} is neither empty nor a store: it contains {foreign.name}")
-        write_meta(out, planned)
-        return planned
-    meta = _same_store(out, planned)
-    if meta is planned:
-        write_meta(out, planned)
-    return meta
+    if (out / META).exists():
+        found = _same_store(out, planned)
+        if found is not planned:
+            return found
+    elif foreign := next(iter(sorted(out.iterdir())), None):
+        raise ValueError(f"{out} is neither empty nor a store: it contains {foreign.name}")
+    write_meta(out, planned)
+    return planned
 
 
 def _same_store(out: Path, planned: StoreMeta) -> StoreMeta:
