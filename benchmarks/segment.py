@@ -79,8 +79,7 @@ def measure(preset: str, batch: int, repeats: int) -> Cost:
 @torch.inference_mode()
 def encode(segmenter: Segmenter, images: torch.Tensor) -> torch.Tensor:
     model = as_coca_net(segmenter.model, "encoding")
-    _, levels = model.encode(images)
-    return model.dendrogram(levels)
+    return model.encode(images).masks
 
 
 @torch.inference_mode()

@@ -129,6 +129,37 @@ class DynamicSlots:
 
 
 @dataclass(frozen=True)
+class FeedbackConfig:
+    """Top-down feedback: slots and neighbours correct the masks from below, and slots are pooled again under them.
+
+    The paper has none. Nothing of it is learned, so any weights can be used with and without it.
+    """
+
+    rounds: int = 0
+    """Of correction; 0 for none."""
+    neighbours: float = 16.0
+    """Weight of the votes of a pixel's neighbours."""
+    contrast: float = 0.5
+    """Deviation of colour at which a neighbour's vote counts little."""
+    reach: int = 2
+    """Rows and columns to a neighbour at most."""
+    figure: float = 1.0
+    """How far the smaller of two segments, the figure, owns the border between them."""
+    smallest: float = 0.003
+    """Share of an image below which a segment is taken for a stray instead."""
+    slots: float = 1.0
+    """Weight of how well a slot's mean colour and place explain a pixel."""
+    noise: float = 0.01
+    """Added to a slot's variance of colour."""
+
+    def __post_init__(self) -> None:
+        _not_negative(
+            rounds=self.rounds, neighbours=self.neighbours, figure=self.figure, smallest=self.smallest, slots=self.slots
+        )
+        _positive(contrast=self.contrast, reach=self.reach, noise=self.noise)
+
+
+@dataclass(frozen=True)
 class CocaNetConfig:
     """COCA-Net for images of one size."""
 
@@ -142,6 +173,7 @@ class CocaNetConfig:
     anchors: AnchorRule = "compact"
     """Most compact first, or drawn at random (RAS)."""
     dynamic: DynamicSlots | None = None
+    feedback: FeedbackConfig = field(default_factory=FeedbackConfig)
     kind: Literal["coca-net"] = "coca-net"
 
     def __post_init__(self) -> None:
@@ -221,7 +253,18 @@ class TrainConfig:
     """Weight of what it costs to describe an image by one colour for each encoder mask; the paper has none."""
     colour_entropy: float = 0.01
     """Price of a nat of a pixel's mask in it, in squared colour: less than an object's own colour saves, more than
-    noise does."""
+    noise does. With `colour_noise`, in nats of colour."""
+    colour_noise: float = 0.0
+    """With it, the code's error counts in nats, as its logarithm, and errors below this much squared colour save
+    nothing; without it, as it is."""
+    chroma: float = 1.0
+    """Weight of what is not grey in the colours that the code describes."""
+    light: float = 1.0
+    """Weight of brightness in them."""
+    texture: float = 0.0
+    """Weight of how much brightness varies around a pixel, as further colours of it."""
+    encoder_first: float = 0.0
+    """Share of a run in which the encoder learns alone, by the colour code, before the decoder joins."""
 
     def __post_init__(self) -> None:
         _positive(
@@ -238,7 +281,19 @@ class TrainConfig:
             guided_from=self.guided_from,
             colour_code=self.colour_code,
             colour_entropy=self.colour_entropy,
+            colour_noise=self.colour_noise,
+            chroma=self.chroma,
+            light=self.light,
+            texture=self.texture,
+            encoder_first=self.encoder_first,
         )
+        if self.encoder_first > 1:
+            raise ValueError(f"encoder_first is a share of the run; expected at most 1, got {self.encoder_first}")
+        if self.encoder_first and not self.colour_code:
+            raise ValueError(
+                f"an encoder that learns alone needs the colour code to learn by; got encoder_first="
+                f"{self.encoder_first} and colour_code=0"
+            )
         if self.clip_norm is not None:
             _positive(clip_norm=self.clip_norm)
 
@@ -297,6 +352,13 @@ class Preset:
     model: ModelConfig
     data: DataConfig
     train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        if self.train.encoder_first and not isinstance(self.model, CocaNetConfig):
+            raise ValueError(
+                f"only the encoder of a coca-net learns without its decoder; got encoder_first="
+                f"{self.train.encoder_first} for a {self.model.kind}"
+            )
 
 
 def _positive(**values: int | float) -> None:

@@ -9,7 +9,7 @@ from torch import nn
 from cocanet.config import BackboneConfig, CocaNetConfig, ConvConfig, DataConfig, DecoderConfig, LevelConfig, Preset
 from cocanet.layers.coca import Clusters
 from cocanet.models.build import build
-from cocanet.models.coca_net import CocaNet
+from cocanet.models.coca_net import CocaNet, Encoding
 from cocanet.models.output import Level
 from cocanet.segment.segmenter import Segmenter
 from cocanet.weights import write_weights
@@ -60,12 +60,10 @@ class ByColour(CocaNet):
     def encode(self, images):
         colour = nn.functional.one_hot(images.argmax(1), 3).permute(0, 3, 1, 2).float()
         vectors = torch.arange(3.0).view(1, 3, 1).expand(len(images), -1, -1)
-        in_use = torch.ones(len(images), 1, 3, dtype=torch.bool)
-        clusters = Clusters(vectors, colour, None, None, None, None, in_use)  # type: ignore[arg-type]
-        return vectors, (Level(self.config.image_size, self.config.image_size, clusters),)
-
-    def dendrogram(self, levels):
-        return levels[0].clusters.masks
+        in_use = torch.ones(len(images), 3, dtype=torch.bool)
+        clusters = Clusters(*[None] * 2, colour, *[None] * 4, in_use.unsqueeze(1))  # type: ignore[arg-type]
+        level = Level(self.config.image_size, self.config.image_size, clusters)
+        return Encoding(vectors, colour, colour, in_use, None, (level,))
 
 
 def by_colour(size: tuple[int, int]) -> Segmenter:

@@ -120,7 +120,7 @@ def test_levels_of_the_hierarchy(level):
     images = noise(2, *SIZE)
     segmenter = real()
     with torch.inference_mode():
-        _, levels = segmenter.model.encode(as_tensor(images))
+        levels = segmenter.model.encode(as_tensor(images)).levels
     clusters = levels[level - 1].clusters.features.flatten(1, 2)
     for index, found in enumerate(segmenter.segment(images, level=level, soft=True)):
         np.testing.assert_array_equal(numbers_of(found), level_by_loop(segmenter.model, levels, index, level))

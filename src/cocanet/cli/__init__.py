@@ -55,6 +55,8 @@ class Evaluate:
     """Fewer slots than were trained; with --dynamic the most a scene may have."""
     dynamic: tyro.conf.FlagCreatePairsOff[bool] = False
     """As many slots as it takes to explain the scene."""
+    feedback: int | None = None
+    """Rounds of top-down feedback, 0 for none; as the model was trained if left out."""
     compat: tyro.conf.FlagCreatePairsOff[bool] = False
     """Count images without foreground as the paper's code does."""
     paper_masks: tyro.conf.FlagCreatePairsOff[bool] = False
@@ -75,6 +77,7 @@ class Evaluate:
             data=self.data,
             slots=self.slots,
             dynamic=self.dynamic,
+            feedback=self.feedback,
             compat=self.compat,
             paper_masks=self.paper_masks,
             batch_size=self.batch_size,
@@ -178,6 +181,8 @@ class Segment:
     """As many slots as it takes to explain each image."""
     slots: int | None = None
     """So many slots, with --dynamic at most so many; those of training if left out."""
+    feedback: int | None = None
+    """Rounds of top-down feedback, 0 for none; as the model was trained if left out."""
     min_area: int = 0
     """Give segments of fewer pixels to their neighbours."""
     fit: Literal["stretch", "pad", "crop"] = "stretch"
@@ -206,6 +211,7 @@ class Segment:
             slots=self.slots,
             min_area=self.min_area,
             fit=self.fit,
+            feedback=self.feedback,
         )
         plan = Plan(self.out, settings, self.batch, self.sheet, self.keep_background)
         sys.exit(

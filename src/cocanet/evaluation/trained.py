@@ -42,6 +42,8 @@ class EvaluationSettings:
     dynamic: bool = False
     compat: bool = False
     """Count images without foreground as the paper's code does."""
+    feedback: int | None = None
+    """Rounds of top-down feedback; those of the model's configuration if left out."""
     paper_masks: bool = False
     """Encoder masks of Slot Attention and its kin as the paper normalises them, instead of the softmax over slots."""
     batch_size: int = 16
@@ -91,6 +93,7 @@ class Evaluation:
             "settings": {
                 "slots": dynamic.most if dynamic else model.slots,
                 "dynamic": dynamic is not None,
+                "feedback": model.feedback.rounds if isinstance(model, CocaNetConfig) else 0,
                 "compat": self.settings.compat,
                 "paper_masks": self.settings.paper_masks,
                 "batch_size": self.settings.batch_size,
@@ -169,6 +172,14 @@ def change_slots(preset: Preset, slots: int | None, dynamic: bool) -> Preset:
     return replace(preset, name=f"{preset.name}-slots{slots}", model=model)
 
 
+def change_feedback(preset: Preset, rounds: int) -> Preset:
+    """A preset that evaluates with so many rounds of top-down feedback; no weight depends on them."""
+    if not isinstance(preset.model, CocaNetConfig):
+        raise ValueError(f"a {preset.model.kind} has no hierarchy that feedback could correct")
+    feedback = replace(preset.model.feedback, rounds=rounds)
+    return replace(preset, model=replace(preset.model, feedback=feedback))
+
+
 def with_paper_masks(preset: Preset) -> Preset:
     """A preset whose encoder masks are those that the paper evaluates; most models have but one kind."""
     if not isinstance(preset.model, AttentionConfig):
@@ -178,6 +189,8 @@ def with_paper_masks(preset: Preset) -> Preset:
 
 def _as_asked(trained: Trained, settings: EvaluationSettings) -> Trained:
     preset = change_slots(trained.preset, settings.slots, settings.dynamic)
+    if settings.feedback is not None:
+        preset = change_feedback(preset, settings.feedback)
     if settings.paper_masks:
         preset = with_paper_masks(preset)
     if preset == trained.preset:

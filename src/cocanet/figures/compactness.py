@@ -77,14 +77,14 @@ def compactness_maps(model: CocaNet, images: Float[Tensor, "b 3 h w"]) -> Compac
 
     hooks = [x.register_forward_hook(note) for x in model.modules() if isinstance(x, CocaLayer)]
     try:
-        _, levels = model.encode(images)
+        found = model.encode(images)
     finally:
         for hook in hooks:
             hook.remove()
     scores = [node_compactness(layer, *inputs) for layer, inputs in seen]
     return CompactnessMaps(
-        levels=tuple(spread_to_owners(levels, number, values) for number, values in enumerate(scores)),
-        objects=object_compactness(model.dendrogram(levels)),
+        levels=tuple(spread_to_owners(found.levels, number, values) for number, values in enumerate(scores)),
+        objects=object_compactness(found.masks),
     )
 
 

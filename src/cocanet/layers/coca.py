@@ -32,6 +32,8 @@ CHUNK = {"cpu": 2**20}
 class Clusters(NamedTuple):
     """What a COCA layer makes of the nodes of each window."""
 
+    nodes: Float[Tensor, "b w n d"]
+    """What was clustered: features of the nodes of each window."""
     features: Float[Tensor, "b w k d"]
     masks: Float[Tensor, "b w k n"]
     """How much of each node belongs to each cluster; sums to 1 over the clusters."""
@@ -92,7 +94,7 @@ class CocaLayer(nn.Module):
     ) -> Clusters:
         """Cluster into `clusters` (the trained number by default), or fewer where the scope is used up before."""
         x = self.norm(nodes)
-        queries, values, mixed = self.norm(self.query(x)).float(), self.value(x).float(), self.mlp(x).float()
+        queries = self.norm(self.query(x)).float()
         with full_precision(nodes):
             points = Points.of(queries)
             with torch.no_grad():
@@ -106,9 +108,9 @@ class CocaLayer(nn.Module):
                 )
             affinities = self._affinities(points, anchors.nodes)
             masks = break_stick(affinities, anchors.wanted)
-            features = pool(masks, nodes.float() + mixed).mean() + self.out(pool(masks, values).mean())
         return Clusters(
-            features=features,
+            nodes=nodes,
+            features=self.pool(nodes, masks, x),
             masks=masks,
             geometry=pool_geometry(masks, geometry),
             anchors=anchors.nodes,
@@ -116,6 +118,19 @@ class CocaLayer(nn.Module):
             compactness=scores,
             in_use=clusters_in_use(anchors.wanted),
         )
+
+    def pool(
+        self,
+        nodes: Float[Tensor, "b w n d"],
+        masks: Float[Tensor, "b w k n"],
+        x: Float[Tensor, "b w n d"] | None = None,
+    ) -> Float[Tensor, "b w k d"]:
+        """Features of clusters from those of their nodes; `x` are the nodes normalised, where that is done already."""
+        x = self.norm(nodes) if x is None else x
+        values, mixed = self.value(x).float(), self.mlp(x).float()
+        with full_precision(nodes):
+            features: Tensor = pool(masks, nodes.float() + mixed).mean() + self.out(pool(masks, values).mean())
+        return features
 
     def _affinities(self, points: Points, index: Int[Tensor, "b w a"]) -> Float[Tensor, "b w a n"]:
         """Rows of the affinity matrix."""

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import NamedTuple
+
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cocanet.config import CocaNetConfig
+from cocanet.config import CocaNetConfig, FeedbackConfig
+from cocanet.functional.feedback import correct_masks, project_on_nodes
 from cocanet.functional.hierarchy import merge_masks
 from cocanet.layers.position import ShapeEmbedding
 from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
 from cocanet.models.decoder import BroadcastDecoder
-from cocanet.models.hierarchy import Hierarchy, local_centres
+from cocanet.models.hierarchy import Climbed, Hierarchy, local_centres
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Level, Output
+
+
+class Encoding(NamedTuple):
+    """What the encoder finds in a batch of images."""
+
+    slots: Float[Tensor, "b k d"]
+    masks: Float[Tensor, "b k h w"]
+    masks_from_below: Float[Tensor, "b k h w"]
+    """Those of the dendrogram, before feedback; the same where there is none."""
+    in_use: Bool[Tensor, "b k"]
+    cells: Int[Tensor, "b k 2"] | None
+    """The decoder's cell that each slot is centred on, where slots have a frame of their own."""
+    levels: tuple[Level, ...]
 
 
 class CocaNet(ObjectModel):
@@ -32,36 +49,55 @@ class CocaNet(ObjectModel):
         self.config = config
         self.backbone, self.hierarchy, self.decoder, self.shape = backbone, hierarchy, decoder, shape
 
-    def forward(self, images: Float[Tensor, "b 3 h w"]) -> Output:
-        slots, levels = self._cluster(images)
-        in_use = levels[-1].clusters.in_use.squeeze(1)
-        masks = self.dendrogram(levels)
-        slots, centres = self._centred(slots, levels, masks)
-        painting = self.decoder(slots, in_use, centres)
+    def forward(self, images: Float[Tensor, "b 3 h w"], feedback: FeedbackConfig | None = None) -> Output:
+        found = self.encode(images, feedback)
+        painting = self.decoder(found.slots, found.in_use, found.cells)
         return Output(
-            slots=slots,
+            slots=found.slots,
             slot_images=painting.slot_images,
             decoder_masks=painting.masks,
-            encoder_masks=masks,
-            in_use=in_use,
+            encoder_masks=found.masks,
+            in_use=found.in_use,
             mixture=painting.mixture,
-            levels=levels,
+            masks_from_below=found.masks_from_below,
+            levels=found.levels,
         )
 
-    def encode(self, images: Float[Tensor, "b 3 h w"]) -> tuple[Float[Tensor, "b k d"], tuple[Level, ...]]:
-        """Slots and the hierarchy they come from, without decoding."""
-        slots, levels = self._cluster(images)
-        if self.shape is not None:
-            slots, _ = self._centred(slots, levels, self.dendrogram(levels))
-        return slots, levels
+    def encode(self, images: Float[Tensor, "b 3 h w"], feedback: FeedbackConfig | None = None) -> Encoding:
+        """Slots and their masks, without decoding: up the hierarchy, and with feedback, if any, down again.
 
-    def _cluster(self, images: Float[Tensor, "b 3 h w"]) -> tuple[Float[Tensor, "b k d"], tuple[Level, ...]]:
+        `feedback` is the configuration's unless another is given.
+        """
+        feedback = feedback or self.config.feedback
+        climbed = self._climb(images)
+        from_below = masks = self.dendrogram(climbed.levels)
+        in_use = climbed.levels[-1].clusters.in_use.squeeze(1)
+        features = climbed.features
+        if feedback.rounds:
+            masks = _corrected(from_below, images, in_use, feedback)
+            features = self.hierarchy.pool_again(climbed, self._over_nodes(masks, climbed.levels))
+        slots, cells = self._centred(self.hierarchy.slots(features), climbed.levels, masks)
+        return Encoding(slots, masks, from_below, in_use, cells, climbed.levels)
+
+    def masks_from_below(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b k h w"]:
+        """The encoder's masks before any feedback: all that an encoder needs to learn alone."""
+        return self.dendrogram(self._climb(images).levels)
+
+    def _climb(self, images: Float[Tensor, "b 3 h w"]) -> Climbed:
         if images.shape[-2:] != self.config.image_size:
             (height, width), (rows, columns) = images.shape[-2:], self.config.image_size
             raise ValueError(f"this model takes images of {rows}×{columns} pixels; got {height}×{width}")
         gamma = self.config.backbone.gamma
-        slots, levels = self.hierarchy(self.backbone(2 * (images if gamma == 1 else images**gamma) - 1))
-        return slots, levels
+        climbed: Climbed = self.hierarchy(self.backbone(2 * (images if gamma == 1 else images**gamma) - 1))
+        return climbed
+
+    def _over_nodes(self, masks: Float[Tensor, "b k h w"], levels: tuple[Level, ...]) -> Float[Tensor, "b k n"]:
+        *below, _ = levels
+        if not below:
+            return masks.flatten(2)
+        parts, windows = [level.clusters.masks for level in below], [level.window for level in below]
+        with full_precision(masks):
+            return project_on_nodes(masks, merge_masks(parts, windows, self.config.image_size))
 
     def _centred(
         self, slots: Float[Tensor, "b k d"], levels: tuple[Level, ...], masks: Float[Tensor, "b k h w"]
@@ -79,6 +115,18 @@ class CocaNet(ObjectModel):
         masks, windows = [level.clusters.masks for level in levels], [level.window for level in levels]
         with full_precision(masks[0]):
             return merge_masks(masks, windows, self.config.image_size).squeeze(1)
+
+
+def _corrected(
+    masks: Float[Tensor, "b k h w"],
+    images: Float[Tensor, "b 3 h w"],
+    in_use: Bool[Tensor, "b k"],
+    feedback: FeedbackConfig,
+) -> Float[Tensor, "b k h w"]:
+    """Masks after feedback; gradients pass as if nothing had been corrected."""
+    with full_precision(images), torch.no_grad():
+        corrected = correct_masks(masks, images.float(), in_use, **asdict(feedback))
+    return masks + (corrected - masks).detach() if masks.requires_grad else corrected
 
 
 def as_coca_net(model: ObjectModel, purpose: str) -> CocaNet:

@@ -72,9 +72,7 @@ class HierarchyLevel(nn.Module):
         )
         with full_precision(below):
             passed_on = pool(found.masks, below.float())
-            if self.skip is not None and nodes.skipped is not None:
-                mean = self.norm(pool_again(found.masks, self._skipped(nodes.skipped)).mean())
-                found = found._replace(features=found.features + self.norm(mean + self.skip(mean)))
+            found = found._replace(features=self._with_skipped(found.features, found.masks, nodes.skipped))
         rows, columns = grid_after(self.grid, self.window)
 
         def on_grid(x: Tensor) -> Tensor:
@@ -87,11 +85,35 @@ class HierarchyLevel(nn.Module):
         )
         return above, found
 
-    def _skipped(self, skipped: Pooled) -> Pooled:
-        return Pooled(
+    def pool(
+        self, refined: Float[Tensor, "b w n d"], masks: Float[Tensor, "b w k n"], skipped: Pooled | None
+    ) -> Float[Tensor, "b w k d"]:
+        """Features of the clusters of other masks than the level's own."""
+        with full_precision(refined):
+            return self._with_skipped(self.coca.pool(refined, masks), masks, skipped)
+
+    def _with_skipped(
+        self, features: Float[Tensor, "b w k d"], masks: Float[Tensor, "b w k n"], skipped: Pooled | None
+    ) -> Float[Tensor, "b w k d"]:
+        if self.skip is None or skipped is None:
+            return features
+        nodes = Pooled(
             partition(skipped.total, self.window),
             partition(skipped.weight.unsqueeze(-1), self.window).squeeze(-1),
         )
+        mean = self.norm(pool_again(masks, nodes).mean())
+        out: Tensor = features + self.norm(mean + self.skip(mean))
+        return out
+
+
+class Climbed(NamedTuple):
+    """What lies at the top of the hierarchy."""
+
+    features: Float[Tensor, "b k d"]
+    """Of the last level's clusters, before they become slots."""
+    levels: tuple[Level, ...]
+    skipped: Pooled | None
+    """What skips the last level, for those who pool its nodes again."""
 
 
 class Hierarchy(nn.Module):
@@ -108,19 +130,30 @@ class Hierarchy(nn.Module):
         self.norm = GroupNorm(config.dim, config.norm)
         self.mlp = MLP(config.dim, config.dim, config.dim)
 
-    def forward(self, pixels: Float[Tensor, "b h w d"]) -> tuple[Float[Tensor, "b k d"], tuple[Level, ...]]:
-        """Slots, and every level's clusters."""
+    def forward(self, pixels: Float[Tensor, "b h w d"]) -> Climbed:
         geometry = pixel_geometry(*self.image_size, device=pixels.device).each(lambda x: x[None, :, :, None])
         nodes = Nodes(pixels.unsqueeze(3), geometry, None)
         levels: list[Level] = []
+        skipped = None
         for number, level in enumerate(self.levels, 1):
             assert isinstance(level, HierarchyLevel)
             more = self.dynamic if number == len(self.levels) and not self.training else None
             limits = (more.most, more.stop_below) if more else ()
+            skipped = nodes.skipped
             nodes, clusters = level(nodes, *limits)
             levels.append(Level(level.window, level.grid, clusters))
-        slots = self.norm(rearrange(nodes.features, "b 1 1 k d -> b k d"))
-        return slots + self.mlp(slots), tuple(levels)
+        return Climbed(rearrange(nodes.features, "b 1 1 k d -> b k d"), tuple(levels), skipped)
+
+    def pool_again(self, climbed: Climbed, masks: Float[Tensor, "b k n"]) -> Float[Tensor, "b k d"]:
+        """Features of the slots under other masks of the last level's nodes."""
+        last = self.levels[-1]
+        assert isinstance(last, HierarchyLevel)
+        return last.pool(climbed.levels[-1].clusters.nodes, masks.unsqueeze(1), climbed.skipped).squeeze(1)
+
+    def slots(self, features: Float[Tensor, "b k d"]) -> Float[Tensor, "b k d"]:
+        x = self.norm(features)
+        out: Tensor = x + self.mlp(x)
+        return out
 
 
 def _reach(config: LevelConfig, grid: tuple[int, int], per_cell: int) -> Reach:

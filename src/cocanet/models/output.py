@@ -34,6 +34,8 @@ class Output:
     """False for slots that only pad an image with fewer slots than others of its batch."""
     mixture: Float[Tensor, "b 3 h w"]
     """The slots' pictures mixed by the decoder's masks, not clamped: what a loss compares."""
+    masks_from_below: Float[Tensor, "b k h w"] | None = None
+    """Encoder masks before feedback corrected them, of a model that has any."""
     levels: tuple[Level, ...] = ()
 
     @property

@@ -17,7 +17,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from cocanet.config import CocaNetConfig, DynamicSlots, Preset
+from cocanet.config import CocaNetConfig, DynamicSlots, FeedbackConfig, Preset
 from cocanet.functional.hierarchy import merge_masks
 from cocanet.functional.windows import Window
 from cocanet.models.coca_net import CocaNet, as_coca_net
@@ -47,6 +47,8 @@ class Settings:
     fit: Fit = "stretch"
     soft: bool = False
     """Whether the soft masks are wanted too."""
+    feedback: int | None = None
+    """Rounds of top-down feedback; as the model was made if left out."""
 
     def __post_init__(self) -> None:
         if self.masks not in get_args(MaskKind):
@@ -57,6 +59,8 @@ class Settings:
             raise ValueError("the decoder has no levels; leave out the level or ask for the encoder's masks")
         if self.min_area < 0:
             raise ValueError(f"min_area must be 0 or more pixels; got {self.min_area}")
+        if self.feedback is not None and self.feedback < 0:
+            raise ValueError(f"feedback must be 0 or more rounds; got {self.feedback}")
 
 
 class _Masks(NamedTuple):
@@ -95,6 +99,7 @@ class Segmenter:
         min_area: int = 0,
         fit: Fit = "stretch",
         soft: bool = False,
+        feedback: int | None = None,
         batch_size: int = 16,
     ) -> Segmentation | list[Segmentation]:
         """Find the objects of one image, or of each of several.
@@ -102,7 +107,7 @@ class Segmenter:
         An image is a path, a PIL image, an array (h w, h w 3 or h w 4; uint8, uint16 or floats in [0, 1]) or a tensor
         (3 h w, floats in [0, 1]). Several are a list of them, or an array or tensor with one more axis in front.
         """
-        settings = Settings(masks, level, dynamic, slots, min_area, fit, soft)
+        settings = Settings(masks, level, dynamic, slots, min_area, fit, soft, feedback)
         sources = separate(images)
         results = list(self.each(sources.images, settings, batch_size))
         return results[0] if sources.single else results
@@ -126,6 +131,8 @@ class Segmenter:
             levels = len(as_coca_net(self.model, "a level of the hierarchy").config.levels)
             if not 1 <= settings.level <= levels:
                 raise ValueError(f"level must lie in 1 … {levels} for this model; got {settings.level}")
+        if settings.feedback is not None:
+            self._feedback(settings.feedback)
         if settings.slots is not None or settings.dynamic is not None:
             net = as_coca_net(self.model, "another number of slots")
             if (limits := _limits(net.config, settings)) is not None:
@@ -167,20 +174,23 @@ class Segmenter:
 
     def _masks(self, images: Float[Tensor, "b 3 height width"], settings: Settings) -> _Masks:
         size = self.preset.model.image_size
+        asked = {} if settings.feedback is None else {"feedback": self._feedback(settings.feedback)}
         if settings.masks == "decoder" or not isinstance(self.model, CocaNet):
-            out = self.model(images)
+            out = self.model(images, **asked)
             masks = out.decoder_masks if settings.masks == "decoder" else out.encoder_masks
             return _Masks(masks, out.slots, out.in_use, size, out.reconstruction)
-        slots, found = self.model.encode(images)
-        level = settings.level or len(found)
-        if level == len(found):
-            in_use = found[-1].clusters.in_use.squeeze(1)
-            return _Masks(self.model.dendrogram(found), slots, in_use, size)
-        below = found[:level]
+        found = self.model.encode(images, **asked)
+        level = settings.level or len(found.levels)
+        if level == len(found.levels):
+            return _Masks(found.masks, found.slots, found.in_use, size)
+        below = found.levels[:level]
         merged = merge_masks([part.clusters.masks for part in below], [part.window for part in below], size)
         window = merged.shape[3], merged.shape[4]
         masks = rearrange(merged, "b (gr gc) k h v -> b k (gr h) (gc v)", gr=size[0] // window[0])
         return _Masks(masks, rearrange(below[-1].clusters.features, "b w k d -> b (w k) d"), None, window)
+
+    def _feedback(self, rounds: int) -> FeedbackConfig:
+        return replace(as_coca_net(self.model, "feedback").config.feedback, rounds=rounds)
 
     @contextmanager
     def _slots_as(self, settings: Settings) -> Iterator[None]:

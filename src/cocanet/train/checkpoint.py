@@ -26,6 +26,8 @@ class Standing:
     """Of the steps since the last line of the journal."""
     loader: dict[str, int] = field(default_factory=dict)
     finished: bool = False
+    validation_images: int | None = None
+    """How many images a look at the validation split takes."""
 
     def where(self) -> dict[str, int | float]:
         """As the journal says it."""
@@ -75,6 +77,6 @@ def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tens
 
 def _standing(notes: Mapping[str, Any], path: Path) -> Standing:
     names = {entry.name for entry in fields(Standing)}
-    if set(notes) != names:
+    if not {"step", "images", "seconds", "loader"} <= set(notes) <= names:
         raise ValueError(f"{path} does not say where its run stands, so no run can be resumed from it")
     return Standing(**notes)

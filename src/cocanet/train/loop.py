@@ -27,9 +27,9 @@ from cocanet.weights import write_weights
 VALIDATIONS = 20
 """Looks at the validation split in a run, unless the settings say how often."""
 LOOKING = 0.1
-"""Share of a run on the clock that may go into those looks."""
+"""Share of a run on the clock that may go into those looks: fewer images if all would take longer, then fewer looks."""
 EARLY = 0.25
-"""Before this share of a run every model is ill, and nobody is warned of it; the journal has it all."""
+"""Before this share of its time every decoder is ill, and nobody is warned of it; the journal has it all."""
 
 
 def train(settings: Settings, out: Path, *, resume: bool = False) -> Standing:
@@ -120,12 +120,25 @@ def look(session: Session, done: float) -> None:
     picture = folder.picture(standing.step)
     # As many images at once as in training: memory has room for those.
     share = max(1, session.train.batch_size // session.fabric.world_size)
-    found = validate(session.model, session.validation, share, session.fabric.device, picture)
+    fitted = session.run.minutes is not None and session.run.validate_every is None
+    found = validate(
+        session.model,
+        session.validation,
+        share,
+        session.fabric.device,
+        picture,
+        most=standing.validation_images,
+        seconds=60 * session.run.minutes * LOOKING / VALIDATIONS if fitted and session.run.minutes else None,
+    )
+    # The first look finds out how many images there is time for; the others take the same, to be compared with it.
+    standing.validation_images = standing.validation_images or found.images
     warnings = [finding.message for finding in found.findings]
-    line = {"kind": "validation", **standing.where(), "scores": found.scores, "warnings": warnings}
+    seen = {"scored": found.images, "scores": found.scores, "warnings": warnings}
+    line = {"kind": "validation", **standing.where(), **seen}
     journal.append(folder.metrics, line)
     session.display.validation(standing.step, found.scores)
-    for finding in found.findings if done >= EARLY else ():
+    alone = session.train.encoder_first
+    for finding in found.findings if done >= alone + EARLY * (1 - alone) else ():
         if finding.disease not in session.told:
             session.told.add(finding.disease)
             session.display.warn(finding.message)

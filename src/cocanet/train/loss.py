@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from cocanet.config import TrainConfig
+from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Output
 
 FLOOR = 1e-6
+TEXTURE_SIDES = (5, 9)
+"""Pixels a side of the squares in which texture is measured."""
 GUIDANCE_GROWS = 0.2
 """Share of a run in which guidance grows: at once, the decoder would learn the encoder's first mistakes."""
 
@@ -23,15 +28,22 @@ class Objective(nn.Module):
 
     def forward(self, images: Float[Tensor, "b 3 h w"], done: float = 0.0) -> Float[Tensor, ""]:
         """`done` is the share of the run before this step."""
+        if done < self.config.encoder_first:
+            return self._code(as_coca_net(self.model, "learning without a decoder").masks_from_below(images), images)
         output = self.model(images)
         loss = self.model.loss(output, images)
         grown = min(1.0, max(0.0, (done - self.config.guided_from) / GUIDANCE_GROWS))
         if guidance := self.config.mask_guidance * grown:
             loss = loss + guidance * mask_guidance(output)
         if self.config.colour_code:
-            code = colour_code(output.encoder_masks, images, self.config.colour_entropy)
-            loss = loss + self.config.colour_code * code
+            made = output.encoder_masks if output.masks_from_below is None else output.masks_from_below
+            loss = loss + self._code(made, images)
         return loss
+
+    def _code(self, masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
+        config = self.config
+        colours = described(images, config.chroma, config.light, config.texture)
+        return config.colour_code * colour_code(masks, colours, config.colour_entropy, config.colour_noise)
 
 
 def mask_guidance(output: Output) -> Float[Tensor, ""]:
@@ -44,15 +56,43 @@ def mask_guidance(output: Output) -> Float[Tensor, ""]:
     return -output.decoder_masks.gather(1, owner).clamp(min=FLOOR).log().mean()
 
 
-def colour_code(masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b 3 h w"], entropy: float) -> Float[Tensor, ""]:
-    """What it costs to describe an image by its masks and one colour for each: squared error and entropy of the masks.
+def described(
+    images: Float[Tensor, "b 3 h w"], chroma: float, light: float, texture: float
+) -> Float[Tensor, "b c h w"]:
+    """What the colour code describes: the images themselves at weights of 1, 1 and 0.
+
+    Shade changes brightness and leaves the rest, so that objects with a dark side want little `light`; backgrounds
+    with a pattern want `texture`, the deviation of brightness in the squares around a pixel, which stays the same
+    where brightness itself does not.
+    """
+    brightness = images.mean(1, keepdim=True)
+    plain = images if chroma == light == 1 else chroma * (images - brightness) + light * brightness
+    if not texture:
+        return plain
+    return torch.cat((plain, *(texture * local_deviation(brightness, side) for side in TEXTURE_SIDES)), 1)
+
+
+def local_deviation(brightness: Float[Tensor, "b 1 h w"], side: int) -> Float[Tensor, "b 1 h w"]:
+    """Standard deviation in the square of `side` pixels around each; beyond the edge its pixels are repeated."""
+    padded = F.pad(brightness, [side // 2] * 4, mode="replicate")
+    mean, square = (F.avg_pool2d(x, side, 1) for x in (padded, padded.square()))
+    return (square - mean.square()).clamp(min=0).sqrt()
+
+
+def colour_code(
+    masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b c h w"], entropy: float, noise: float = 0.0
+) -> Float[Tensor, ""]:
+    """What it costs to describe an image by its masks and one colour for each: error, and entropy of the masks.
 
     It tells the encoder what to part long before a decoder can. `entropy` is the price of a nat. It keeps one
     background in one mask: a background in two halves costs most of a nat, an object of its own very little.
+    With `noise` the error is the description length of colours in nats, 3/2·log(error + noise) for each image: a
+    price that scales itself, for where errors are small already, small objects are still worth a mask.
     """
     part, pixels = masks.flatten(2), images.flatten(2).mT
     area = part.sum(-1, keepdim=True)
     colours = part @ pixels / area.clamp(min=1.0)
-    error = (part.mT @ colours - pixels).square().mean()
+    squared = (part.mT @ colours - pixels).square()
+    error = (1.5 * (squared.sum(-1).mean(-1) + noise).log()).mean() if noise else squared.mean()
     share = (area / part.shape[-1]).clamp(min=FLOOR)
     return error - entropy * (share * share.log()).sum(1).mean()

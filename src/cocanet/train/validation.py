@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,18 +27,32 @@ UNLABELLED = ("mse", *SLOTS)
 class Validation:
     """Means over the split, and what seems to be wrong."""
 
+    images: int
+    """How many were looked at."""
     scores: dict[str, float]
     findings: list[Finding]
 
 
 @torch.inference_mode()
 def validate(
-    model: nn.Module, images: Images, batch_size: int, device: torch.device, picture: Path
+    model: nn.Module,
+    images: Images,
+    batch_size: int,
+    device: torch.device,
+    picture: Path,
+    *,
+    most: int | None = None,
+    seconds: float | None = None,
 ) -> Validation:
-    """Score a model, look for diseases, and draw the first scenes of the split."""
+    """Score a model, look for diseases, and draw the first scenes of the split.
+
+    `most` and `seconds` end it early, when that many images were looked at or that much time has passed.
+    """
+    began = time.monotonic()
     loader = Loader(images, LoaderConfig(max(LEAST_BATCH, batch_size), shuffle=False, drop_last=False), device=device)
     scores = SegmentationScores(images.background_labels, sync_on_compute=False).to(device)
     first: tuple[Batch, Output] | None = None
+    looked = 0
     training = model.training
     model.eval()
     try:
@@ -45,6 +60,9 @@ def validate(
             output = model(batch.images)
             scores.update(output, batch.labels, batch.images)
             first = first or (batch, output)
+            looked += len(batch.images)
+            if looked >= (most or len(images)) or (seconds is not None and time.monotonic() - began > seconds):
+                break
     finally:
         model.train(training)
     assert first is not None, "the loader refuses an empty split"
@@ -52,6 +70,7 @@ def validate(
     means = scores.compute()
     known = SCORES + SLOTS if images.has_labels else UNLABELLED
     return Validation(
+        images=looked,
         scores={name: float(means[name]) for name in known},
         findings=diagnose(first[1]),
     )

@@ -1,0 +1,156 @@
+"""Top-down feedback in closed form: slots and neighbours correct the masks that were made below them.
+
+The paper's conclusion asks for it: a cell's mistake is never put right by the levels above. A round is one step of
+mean field inference. A pixel listens to what came from below, to its neighbours, and to every slot:
+
+    q ∝ q⁰ · exp(ν·votes + φ·ownership + σ·explanation)
+
+Nothing here is learned, so that it also corrects masks of weights that were trained without it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from einops import einsum, rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+SPREAD = 0.005
+"""Added to the variance of a slot's position, where an image is 2 × 2: a slot of one pixel is a disc of some pixels."""
+FLOOR = 1e-6
+"""Of masks before their logarithm."""
+EMPTIEST = 1e-4
+"""Share of an image that even an empty slot is taken to have."""
+
+
+def correct_masks(
+    masks: Float[Tensor, "b k h w"],
+    images: Float[Tensor, "b 3 h w"],
+    in_use: Bool[Tensor, "b k"],
+    *,
+    rounds: int,
+    neighbours: float,
+    contrast: float,
+    reach: int,
+    figure: float,
+    smallest: float,
+    slots: float,
+    noise: float,
+) -> Float[Tensor, "b k h w"]:
+    """Masks after so many rounds of feedback; they sum to 1, and slots that are not in use stay empty.
+
+    `neighbours`, `figure` and `slots` weigh the three voices, a 0 silences one.
+    """
+    below = masks.clamp(min=FLOOR).log().masked_fill(~in_use[..., None, None], -torch.inf)
+    alike = likeness(images, reach, contrast) if neighbours and rounds else None
+    for _ in range(rounds):
+        logits = below
+        if alike is not None:
+            logits = logits + neighbours * votes(masks, alike)
+        if figure:
+            logits = logits + figure * border_ownership(masks, smallest)[..., None, None]
+        if slots:
+            logits = logits + slots * explanation(masks, images, noise)
+        masks = logits.softmax(1)
+    return masks
+
+
+def likeness(images: Float[Tensor, "b c h w"], reach: int, contrast: float) -> Float[Tensor, "b offsets h w"]:
+    """How much each neighbour's vote counts: less with its distance, and less the more its colour differs.
+
+    Neighbours are those at most `reach` rows and columns away, in the order of `_offsets`. Those of one colour with a
+    pixel count 1 together; `contrast` is the deviation of colour at which a vote counts e^(-1/2) of that.
+    """
+    near = [math.exp(-0.5 * (row**2 + column**2)) for row, column in _offsets(reach)]
+    nearness = torch.tensor(near, dtype=images.dtype, device=images.device) / math.fsum(near)
+    differences = torch.stack([(other - images).square().sum(1) for other in _neighbours(images, reach)], 1)
+    return differences.mul(-0.5 / contrast**2).exp() * nearness[:, None, None]
+
+
+def votes(masks: Float[Tensor, "b k h w"], alike: Float[Tensor, "b offsets h w"]) -> Float[Tensor, "b k h w"]:
+    """Σ_j likeness_ij · q_j over the neighbours j of each pixel i: the mean field of pairs that want to agree."""
+    reach = (math.isqrt(alike.shape[1] + 1) - 1) // 2
+    total = torch.zeros_like(masks)
+    for weight, near in zip(alike.unbind(1), _neighbours(masks, reach), strict=True):
+        total.addcmul_(weight.unsqueeze(1), near)
+    return total
+
+
+def border_ownership(masks: Float[Tensor, "b k h w"], smallest: float) -> Float[Tensor, "b k"]:
+    """−log share: of two segments the smaller, the figure, owns the border; the ground goes on behind it.
+
+    A segment of less than the share `smallest` is taken for a stray, and has to give way.
+    """
+    share = _share(masks)
+    return -share.log() - (smallest / share).square()
+
+
+def explanation(
+    masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b c h w"], noise: float
+) -> Float[Tensor, "b k h w"]:
+    """How well a slot explains each pixel: log of its share, and of two Gaussians of its mean colour and place.
+
+    One variance for all channels of colour, with `noise` added to it; a full covariance for the place.
+    """
+    part, colours = masks.flatten(2), rearrange(images, "b c h w -> b (h w) c")
+    area = part.sum(-1, keepdim=True).clamp(min=FLOOR)
+    mean = part @ colours / area
+    lengths = colours.square().sum(-1)
+    channels = colours.shape[-1]
+    variance = (part @ lengths.unsqueeze(-1) / area - mean.square().sum(-1, keepdim=True)).clamp(min=0) / channels
+    variance = variance + noise
+    distance = lengths.unsqueeze(1) - 2 * mean @ colours.mT + mean.square().sum(-1, keepdim=True)
+    by_colour = -0.5 * (distance / variance + channels * variance.log())
+    place = _place_log_density(part / area, (images.shape[-2], images.shape[-1]))
+    return (_share(masks).log().unsqueeze(-1) + by_colour + place).view_as(masks)
+
+
+def _place_log_density(weights: Float[Tensor, "b k n"], size: tuple[int, int]) -> Float[Tensor, "b k n"]:
+    """Log density of every pixel under the Gaussian of a slot's pixels; `weights` sum to 1 over them."""
+    lines = [torch.linspace(-1, 1, side, device=weights.device, dtype=weights.dtype) for side in size]
+    row, column = (grid.flatten() for grid in torch.meshgrid(*lines, indexing="ij"))
+    moments = weights @ torch.stack((row, column, row**2, row * column, column**2), -1)
+    r, c, rr, rc, cc = moments.unbind(-1)
+    a, b, d = rr - r**2 + SPREAD, rc - r * c, cc - c**2 + SPREAD
+    determinant = a * d - b**2
+    # The exponent is a polynomial of the pixel's place, so that all pixels are one matrix product.
+    polynomial = torch.stack((row**2, row * column, column**2, row, column, torch.ones_like(row)))
+    constant = d * r**2 - 2 * b * r * c + a * c**2
+    terms = torch.stack((d, -2 * b, a, 2 * (b * c - d * r), 2 * (b * r - a * c), constant), -1)
+    distance = terms / determinant.unsqueeze(-1) @ polynomial
+    return -0.5 * (distance + determinant.log().unsqueeze(-1))
+
+
+def _share(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k"]:
+    return masks.mean((-2, -1)).clamp(min=EMPTIEST)
+
+
+def _offsets(reach: int) -> list[tuple[int, int]]:
+    line = range(-reach, reach + 1)
+    return [(row, column) for row in line for column in line if (row, column) != (0, 0)]
+
+
+def _neighbours(grid: Float[Tensor, "b c h w"], reach: int) -> list[Float[Tensor, "b c h w"]]:
+    """The grid moved by every offset; beyond the edge its outermost pixels are repeated."""
+    height, width = grid.shape[-2:]
+    padded = F.pad(grid, [reach] * 4, mode="replicate")
+    return [
+        padded[..., reach + row : reach + row + height, reach + column : reach + column + width]
+        for row, column in _offsets(reach)
+    ]
+
+
+def project_on_nodes(
+    masks: Float[Tensor, "b k h w"], nodes: Float[Tensor, "b cells c rows columns"]
+) -> Float[Tensor, "b k n"]:
+    """Masks over the nodes of the last level: the part of each node's pixels that a slot has; sums to 1 over the slots.
+
+    `nodes` are the masks of each cell's nodes over the cell's own pixels, as `merge_masks` gives them.
+    """
+    rows, columns = nodes.shape[-2:]
+    parts = rearrange(masks, "b k (gr h) (gc v) -> b (gr gc) k h v", h=rows, v=columns)
+    share = nodes / nodes.sum((-2, -1), keepdim=True).clamp(min=FLOOR)
+    return rearrange(einsum(parts, share, "b w k h v, b w c h v -> b w k c"), "b w k c -> b k (w c)")
