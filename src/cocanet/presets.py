@@ -125,37 +125,50 @@ def with_quick_recipe(preset: Preset) -> Preset:
     """Beyond the paper: what learns the most in minutes on a CPU (docs/log.md has what it was chosen from).
 
     Pixels one by one instead of blurred, dark colours set apart from black; a decoder that draws each slot about its
-    own centre and knows its shape; decoder masks that follow the encoder's; at evaluation, tighter clusters. Where
-    objects are not shaded in a few colours, masks are also asked to describe the image by one colour each.
+    own centre and knows its shape; decoder masks that follow the encoder's; tighter clusters and feedback at
+    evaluation. The encoder begins alone, by the colour code, where colour can part the objects at all.
     """
     model = _coca_net(preset)
+    train = QUICK_TRAINING.get(preset.name, QUICK_BY_COLOUR)
     *below, last = model.levels
     quick = replace(
         model,
         levels=(*below, replace(last, sharpen=2.0)),
         backbone=replace(model.backbone, kernel=1, gamma=0.5),
         decoder=replace(model.decoder, octaves=4, frame="slot"),
+        feedback=replace(model.feedback, rounds=FEEDBACK_ROUNDS),
     )
-    if preset.data.name in SHADED:
-        return replace(preset, name=f"{preset.name}-cpu", model=quick, train=QUICK)
-    if model.decoder.broadcast == model.image_size:
+    if train.colour_code:
         quick = _lean(quick)
-    return replace(preset, name=f"{preset.name}-cpu", model=quick, train=QUICK_BY_COLOUR)
+    return replace(preset, name=f"{preset.name}-cpu", model=quick, train=train)
 
 
 def _lean(model: CocaNetConfig) -> CocaNetConfig:
-    """Half the time for a step at 64 px: one block below, and a decoder that draws pixels one by one."""
-    first, *between, last = model.levels
-    pixelwise = ConvConfig(channels=64, kernel=1)
+    """Half the time for a step: one block in the first level, cells that see their own window, and a decoder that
+    draws pixels one by one, above 64 px at half the resolution."""
+    first, *between, last = (
+        replace(level, attention="window", kernel=None) if level.attention == "neighbourhood" else level
+        for level in model.levels
+    )
+    height, width = model.image_size
+    pixelwise, colours = ConvConfig(channels=64, kernel=1), ConvConfig(channels=4, kernel=1)
+    if max(height, width) <= LEAN_SIDE:
+        broadcast, layers = (height, width), (*[pixelwise] * 4, colours)
+    else:
+        broadcast, enlarging = (height // 2, width // 2), ConvConfig(channels=32, kernel=3, stride=2)
+        layers = (*[pixelwise] * 3, enlarging, replace(colours, kernel=3))
+    if len(model.levels) == 2:
+        last = replace(last, temperature=2.5)
     return replace(
         model,
-        levels=(replace(first, depth=1), *between, replace(last, temperature=2.5)),
-        decoder=replace(model.decoder, octaves=5, layers=(*[pixelwise] * 4, ConvConfig(channels=4, kernel=1))),
+        levels=(replace(first, depth=1), *between, last),
+        decoder=replace(model.decoder, broadcast=broadcast, octaves=5, layers=layers),
     )
 
 
-SHADED = {"tetrominoes"}
-"""Data whose objects are shaded and often share a colour, so that colour cannot part them."""
+LEAN_SIDE = 64
+"""Pixels of the longer side up to which the lean decoder draws every pixel."""
+FEEDBACK_ROUNDS = 8
 QUICK = TrainConfig(
     steps=20_000,
     batch_size=8,
@@ -167,7 +180,33 @@ QUICK = TrainConfig(
     crop_padding=0,
     mask_guidance=0.05,
 )
-QUICK_BY_COLOUR = replace(QUICK, colour_code=4.0, mask_guidance=0.2, guided_from=0.1)
+QUICK_BY_COLOUR = replace(
+    QUICK,
+    learning_rate=1e-3,
+    warmup_steps=600,
+    encoder_first=0.3,
+    colour_code=0.2,
+    colour_entropy=0.4,
+    colour_noise=1e-3,
+    chroma=1.5,
+    light=0.25,
+    texture=0.5,
+    mask_guidance=0.2,
+    guided_from=0.2,
+)
+"""What a picture is taken for unless more is known of it: objects of one hue each, shaded, on a patterned ground."""
+QUICK_TRAINING = {
+    # Shaded pieces that often share a colour: colour cannot part them, reconstruction can.
+    "tetrominoes": QUICK,
+    # Flat colours, in which brightness tells as much as hue.
+    "multi-dsprites": replace(QUICK_BY_COLOUR, chroma=1.0, light=1.0, texture=0.0, colour_entropy=0.3),
+    # Colours of the blocks are pure, those of the patterned room are not.
+    "shapestacks": replace(QUICK_BY_COLOUR, chroma=4.0, light=0.06, texture=0.25, colour_entropy=0.5),
+    "objects-room": replace(QUICK_BY_COLOUR, colour_entropy=0.3),
+    "clevr6": replace(QUICK_BY_COLOUR, batch_size=4, colour_entropy=0.5),
+    "clevrtex": replace(QUICK_BY_COLOUR, batch_size=4),
+}
+"""By preset; all others learn by QUICK_BY_COLOUR."""
 
 
 def _coca_net(preset: Preset) -> CocaNetConfig:

@@ -40,7 +40,7 @@ def train(settings: Settings, out: Path, *, resume: bool = False) -> Standing:
     folder = RunFolder(out)
     resume = resume and folder.exists
     check_same(folder, settings) if resume else check_new(folder)
-    fabric = make_fabric(settings.run)
+    fabric = make_fabric(settings)
     fabric.launch()
     session = set_up(fabric, settings, folder, resume)
     if session.standing.finished and _done(session) >= 1:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning_fabric import Fabric
+from lightning_fabric.strategies import DDPStrategy
 
 from cocanet.config import RunConfig, TrainConfig
 from cocanet.data.loader import Loader, LoaderConfig
@@ -80,13 +81,16 @@ class Session:
         return bool(self.fabric.is_global_zero)
 
 
-def make_fabric(run: RunConfig) -> Fabric:
+def make_fabric(settings: Settings) -> Fabric:
+    run = settings.run
     many = run.devices * run.nodes > 1
+    # While an encoder learns alone, nobody may wait for its decoder's gradients.
+    strategy = DDPStrategy(find_unused_parameters=settings.preset.train.encoder_first > 0) if many else "auto"
     return Fabric(
         accelerator=run.accelerator,
         devices=run.devices,
         num_nodes=run.nodes,
-        strategy="ddp" if many else "auto",
+        strategy=strategy,
         precision=_PRECISIONS[run.precision],  # type: ignore[arg-type]
     )
 

@@ -1,0 +1,100 @@
+"""A run whose encoder learns alone first."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+
+import cocanet
+from cocanet import presets
+from cocanet.config import Preset, TrainConfig
+from cocanet.train.estimate import estimate_step
+from cocanet.train.interrupt import Stopped
+from cocanet.train.loop import train
+from cocanet.train.loss import Objective, colour_code, described
+from cocanet.weights import read_weights
+from tests.models.test_coca_net import images, small
+from tests.train.runs import losses, noise_store, tiny_settings, validations
+from tests.train.test_loop import assert_same_checkpoint, interrupt_at
+
+FIRST = {"encoder_first": 0.5, "colour_code": 0.3, "colour_noise": 1e-2, "chroma": 2.0, "texture": 0.5}
+
+
+@pytest.fixture
+def data(tmp_path):
+    return noise_store(tmp_path / "data")
+
+
+def gradients(model: torch.nn.Module) -> set[str]:
+    return {name for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+def test_the_encoder_alone_has_gradients_then_all_have():
+    model, x = cocanet.build(small(), seed=0), images(small())
+    objective = Objective(model, TrainConfig(**FIRST))
+    alone = objective(x, 0.49)
+    alone.backward()
+    found = gradients(model)
+    assert found
+    assert not [name for name in found if name.startswith("decoder")]
+    assert {"backbone.look.weight", "hierarchy.levels.1.coca.query.weight"} <= found
+    code = colour_code(model(x).encoder_masks, described(x, 2.0, 1.0, 0.5), 0.01, 1e-2)
+    torch.testing.assert_close(alone, 0.3 * code)
+    objective(x, 0.5).backward()
+    assert gradients(model) == {name for name, _ in model.named_parameters()}
+
+
+def test_the_decoder_stays_as_it_began_until_it_joins(tmp_path, data):
+    settings = tiny_settings(data, {"checkpoint_every": 1}, **FIRST | {"encoder_first": 1.0})
+    train(settings, tmp_path / "run")
+    began, ended = cocanet.build(settings.preset, seed=0), read_weights(tmp_path / "run" / "last.safetensors")
+    same = {name for name, weight in began.state_dict().items() if torch.equal(weight, ended.tensors[name])}
+    assert {name for name in began.state_dict() if name.startswith("decoder")} <= same
+    assert "backbone.look.weight" not in same
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_a_run_resumes_bit_for_bit_on_either_side_of_the_change(tmp_path, data, monkeypatch, step):
+    settings = tiny_settings(data, **FIRST)
+    train(settings, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, signal.SIGTERM, step=step)
+        with pytest.raises(Stopped):
+            train(settings, tmp_path / "run")
+    train(settings, tmp_path / "run", resume=True)
+    assert losses(tmp_path / "run") == losses(tmp_path / "whole")
+    assert validations(tmp_path / "run") == validations(tmp_path / "whole")
+    assert_same_checkpoint(tmp_path / "run", tmp_path / "whole")
+
+
+def test_the_share_keeps_when_a_run_is_stretched():
+    quick = presets.find("objects-room-cpu").train
+    assert quick.encoder_first > 0
+    assert quick.stretched(100).encoder_first == quick.encoder_first
+
+
+def test_what_a_step_costs_is_the_mean_of_both_phases():
+    preset = replace(Preset("tiny", small(), presets.tetrominoes().data), train=TrainConfig(batch_size=2, **FIRST))
+    assert estimate_step(preset).seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder_first": 0.5}, r"needs the colour code to learn by; got encoder_first=0.5 and colour_code=0"),
+        ({"encoder_first": 1.5, "colour_code": 1.0}, "expected at most 1, got 1.5"),
+        ({"encoder_first": -0.5, "colour_code": 1.0}, "encoder_first must be 0 or more; got -0.5"),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TrainConfig(**changes)
+
+
+def test_rivals_have_no_encoder_that_learns_alone():
+    rival = presets.find("slot-attention-tetrominoes")
+    with pytest.raises(ValueError, match=r"only the encoder of a coca-net .* encoder_first=0.5 for a slot-attention"):
+        replace(rival, train=TrainConfig(encoder_first=0.5, colour_code=1.0))
