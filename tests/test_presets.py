@@ -1,8 +1,11 @@
 """The presets against the paper's three tables, typed in again column by column."""
 
+from dataclasses import replace
+
 import pytest
 
 from cocanet import presets
+from cocanet.config import DataConfig
 
 # Table 4: channels, MLP out channels, kernel
 BACKBONE = {
@@ -84,17 +87,24 @@ def test_training(name):
 def test_quick_recipe(name):
     """As docs/train.md has it; what it does not name is the paper's."""
     paper, quick = presets.PRESETS[name](), presets.find(f"{name}-cpu")
-    shaded, side = name == "tetrominoes", paper.model.image_size[0]
-    assert quick.train.colour_code == (0 if shaded else 4)
-    assert (quick.train.mask_guidance, quick.train.guided_from) == ((0.05, 0.4) if shaded else (0.2, 0.1))
+    side = paper.model.image_size[0]
     assert (quick.model.backbone.kernel, quick.model.backbone.gamma) == (1, 0.5)
-    assert (quick.model.decoder.frame, quick.model.decoder.octaves) == ("slot", 5 if side == 64 else 4)
+    assert (quick.model.decoder.frame, quick.model.decoder.octaves) == ("slot", 4 if side == 32 else 5)
     assert [level.sharpen for level in quick.model.levels][-1] == 2
+    assert (paper.model.feedback.rounds, quick.model.feedback.rounds) == (0, 8)
+    by_colour = (0.2, 1e-3, 0.3, 0.2, 0.2)
+    train = quick.train
+    assert (train.colour_code, train.colour_noise, train.encoder_first, train.mask_guidance, train.guided_from) == (
+        (0, 0, 0, 0.05, 0.4) if name == "tetrominoes" else by_colour
+    )
+    assert train.batch_size == (4 if side == 128 else 8)
+    kernels = {32: [5, 5, 5, 3], 64: [1] * 5, 128: [1, 1, 1, 3, 3]}
+    assert [layer.kernel for layer in quick.model.decoder.layers] == kernels[side]
+    assert quick.model.decoder.broadcast == (min(side, 64),) * 2
+    assert {level.attention for level in quick.model.levels} <= {"window", "global"}
     if side == 64:
-        assert {layer.kernel for layer in quick.model.decoder.layers} == {1}
         assert (quick.model.levels[0].depth, quick.model.levels[-1].temperature) == (1, 2.5)
     else:
-        assert quick.model.decoder.layers == paper.model.decoder.layers
         assert [level.temperature for level in quick.model.levels] == [
             level.temperature for level in paper.model.levels
         ]
@@ -102,6 +112,11 @@ def test_quick_recipe(name):
         (level.window, level.clusters) for level in paper.model.levels
     ]
     assert quick.data == paper.data
+
+
+def test_a_folder_called_like_a_data_set_has_no_recipe_of_its_own():
+    own = [replace(presets.objects_room(), name="auto", data=DataConfig(name)) for name in ("tetrominoes", "photos")]
+    assert presets.with_quick_recipe(own[0]).train == presets.with_quick_recipe(own[1]).train
 
 
 def test_variants_change_what_they_say_and_nothing_else():

@@ -16,7 +16,7 @@ from PIL import Image
 from sklearn.metrics import adjusted_rand_score
 
 from cocanet import presets
-from cocanet.config import DataConfig
+from cocanet.config import DataConfig, FeedbackConfig
 from cocanet.data import splits
 from cocanet.data.loader import Loader, LoaderConfig
 from cocanet.data.sample import Sample
@@ -246,6 +246,22 @@ def test_fewer_slots_use_the_same_weights_and_more_are_refused(tmp_path):
         evaluate_trained(run, EvaluationSettings(slots=5))
     with pytest.raises(ValueError, match="--slots must be at least 1, not 0"):
         evaluate_trained(run, EvaluationSettings(slots=0))
+
+
+def test_feedback_is_added_to_weights_and_taken_from_them(tmp_path, squares):
+    run = make_run(tmp_path / "run")
+    plain, corrected, off = (
+        evaluate_trained(run, EvaluationSettings(data=squares, feedback=rounds)).to_plain() for rounds in (None, 6, 0)
+    )
+    assert plain["scores"] == off["scores"]
+    assert plain["scores"]["encoder_ari"] != corrected["scores"]["encoder_ari"]
+    assert [result["settings"]["feedback"] for result in (plain, corrected, off)] == [0, 6, 0]
+    made = replace(tiny_preset(), model=replace(tiny_preset().model, feedback=FeedbackConfig(rounds=6)))
+    same = make_run(tmp_path / "same", preset=made)
+    settings = EvaluationSettings(data=squares)
+    assert evaluate_trained(same, settings).to_plain()["scores"] == corrected["scores"]
+    with pytest.raises(ValueError, match="rounds must be 0 or more; got -1"):
+        evaluate_trained(run, EvaluationSettings(data=squares, feedback=-1))
 
 
 def test_dynamic_slots_let_the_scene_decide(tmp_path, squares):

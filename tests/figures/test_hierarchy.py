@@ -3,7 +3,7 @@ import pytest
 import torch
 from matplotlib.collections import PathCollection
 
-from cocanet.config import DynamicSlots, LevelConfig
+from cocanet.config import DynamicSlots, FeedbackConfig, LevelConfig
 from cocanet.figures import BACKGROUND, PALETTE, hierarchy_figure
 from cocanet.figures.hierarchy import level_choices, mean_colours
 from cocanet.figures.nodes import of_one_image
@@ -133,3 +133,22 @@ def test_a_model_without_levels_is_refused():
     labels = torch.zeros(1, 8, 12, dtype=torch.long)
     with pytest.raises(ValueError, match="no hierarchy"):
         hierarchy_figure(tiny_images(1), output_of(labels, labels, 2))
+
+
+def test_feedback_has_a_column_of_its_own_and_the_last_level_stays_as_it_was_made():
+    plain, corrected = found(), found(feedback=FeedbackConfig(rounds=4))
+    before, after = (hierarchy_figure(tiny_images(), output) for output in (plain, corrected))
+    shown = pictures(after)
+    assert len(shown) == len(pictures(before)) + 1 + 4 * 3
+    assert "feedback from the slots" in texts(after)
+    assert "feedback from the slots" not in texts(before)
+    for slot in range(4):
+        row = len(pictures(before)) + 1 + 3 * slot
+        np.testing.assert_allclose(shown[row], plain.encoder_masks[0, slot], atol=1e-6)
+        np.testing.assert_allclose(shown[row + 1], corrected.encoder_masks[0, slot], atol=1e-6)
+    owner = [masks[0].argmax(0).numpy() for masks in (plain.encoder_masks, corrected.encoder_masks)]
+    assert (owner[0] != owner[1]).any()
+    for panel, owners in ((LAST, owner[0]), (len(pictures(before)), owner[1])):
+        colours = {slot: {tuple(c) for c in shown[panel][owners == slot].tolist()} for slot in np.unique(owners)}
+        assert all(len(c) == 1 for c in colours.values())
+        assert len({c for cs in colours.values() for c in cs}) == len(colours)

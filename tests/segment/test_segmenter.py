@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from cocanet.config import DataConfig, DynamicSlots, Preset
+from cocanet.config import DataConfig, DynamicSlots, FeedbackConfig, Preset
 from cocanet.models.build import build
 from cocanet.segment.result import Segmentation
 from cocanet.segment.segmenter import Segmenter, Settings
@@ -193,6 +193,25 @@ def test_dynamic_slots_are_those_of_a_dynamic_model():
     assert dynamic.model.hierarchy.dynamic == wanted.model.dynamic
 
 
+@pytest.mark.parametrize("masks", ["encoder", "decoder"])
+def test_feedback_on_weights_that_were_trained_without_it(masks):
+    images, segmenter = noise(4, *SIZE), real()
+    wanted = preset(feedback=FeedbackConfig(rounds=4))
+    other = Segmenter(build(wanted), wanted)
+    other.model.load_state_dict(segmenter.model.state_dict())
+    usual = segmenter.segment(images, masks=masks)
+    changed = 0
+    for one, expected, plain in zip(
+        segmenter.segment(images, masks=masks, feedback=4), other.segment(images, masks=masks), usual, strict=True
+    ):
+        np.testing.assert_array_equal(one.labels, expected.labels)
+        np.testing.assert_allclose(one.slots, expected.slots)
+        changed += int((one.labels != plain.labels).any())
+    assert changed or masks == "decoder"
+    for one, plain in zip(other.segment(images, masks=masks, feedback=0), usual, strict=True):
+        np.testing.assert_array_equal(one.labels, plain.labels)
+
+
 def test_another_number_of_slots():
     images, segmenter = noise(4, *SIZE), real()
     usual = segmenter.segment(images)
@@ -218,6 +237,7 @@ def test_another_number_of_slots():
         ({"level": 1, "masks": "decoder"}, "the decoder has no levels"),
         ({"slots": 500}, "level 3 cannot make 500 clusters of 12 nodes"),
         ({"slots": 0}, "most must be positive; got 0"),
+        ({"feedback": -1}, "feedback must be 0 or more rounds; got -1"),
         ({"min_area": -1}, "min_area must be 0 or more pixels; got -1"),
         ({"batch_size": 0}, "at least one image; got 0"),
     ],

@@ -6,6 +6,7 @@ import math
 import os
 import signal
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,11 +15,11 @@ import cocanet
 from cocanet.data.loader import Loader, LoaderConfig
 from cocanet.data.splits import open_split
 from cocanet.models.model import reconstruction_loss
-from cocanet.train import loop
+from cocanet.train import loop, validation
 from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
 from cocanet.train.optimiser import learning_rate_factor
-from cocanet.weights import open_trained, read_weights
+from cocanet.weights import open_trained, read_weights, write_weights
 from tests.train.runs import losses, noise_store, tiny_settings, validations
 
 
@@ -178,6 +179,57 @@ def test_minutes_bound_a_run_and_bend_the_learning_rate(tmp_path, data):
     # Half of the run is warm-up, so the peak lies near the middle of the time.
     assert 0.3 < lines[peak]["seconds"] / end.seconds < 0.8
     assert rates[0] < 0.5 * max(rates)
+
+
+def slow_validation(monkeypatch, seconds_a_batch: float) -> list[int]:
+    """Validation on a clock that a batch moves on; returns how many images each look took."""
+    looks, clock = [], [0.0]
+    plain = validation.SegmentationScores.update
+
+    def update(self, *arguments):
+        clock[0] += seconds_a_batch
+        plain(self, *arguments)
+
+    def noted(*arguments, **options):
+        found = plain_validate(*arguments, **options)
+        looks.append(found.images)
+        return found
+
+    plain_validate = validation.validate
+    monkeypatch.setattr(validation.SegmentationScores, "update", update)
+    monkeypatch.setattr(validation, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(validation, "LEAST_BATCH", 4)
+    monkeypatch.setattr(loop, "validate", noted)
+    return looks
+
+
+@pytest.mark.parametrize(("cost", "images"), [(0.0, 10), (0.001, 10), (0.009, 8), (1.0, 4)])
+def test_a_look_on_the_clock_takes_as_many_images_as_there_is_time_for(tmp_path, monkeypatch, cost, images):
+    """A tenth of two seconds for twenty looks is a hundredth of a second for each, and the first look decides."""
+    data = noise_store(tmp_path / "data", count=100)
+    looks = slow_validation(monkeypatch, cost)
+    train(tiny_settings(data, {"minutes": 2.0 / 60}), tmp_path / "run")
+    assert len(looks) >= 2
+    assert set(looks) == {images}
+    lines = [line for line in loop.journal.read(tmp_path / "run" / "metrics.jsonl") if line["kind"] == "validation"]
+    assert [line["scored"] for line in lines] == looks
+
+
+def test_looks_that_are_asked_for_or_of_a_run_by_steps_take_all_images(tmp_path, monkeypatch):
+    data = noise_store(tmp_path / "data", count=100)
+    looks = slow_validation(monkeypatch, 1.0)
+    train(tiny_settings(data), tmp_path / "steps")
+    train(tiny_settings(data, {"minutes": 1.0 / 60, "validate_every": 5}), tmp_path / "asked")
+    assert set(looks) == {10}
+
+
+def test_a_checkpoint_of_before_looks_were_counted_resumes(tmp_path, data):
+    train(tiny_settings(data, steps=4), tmp_path / "run")
+    last = tmp_path / "run" / "last.safetensors"
+    old = read_weights(last, with_optimiser=True)
+    notes = {name: value for name, value in old.notes.items() if name != "validation_images"}
+    write_weights(last, old.preset, old.tensors, notes)
+    assert train(tiny_settings(data), tmp_path / "run", resume=True).step == 6
 
 
 def test_a_loss_that_is_not_finite_stops_with_step_images_and_advice(tmp_path, data, monkeypatch):

@@ -1,13 +1,14 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 import cocanet
 from cocanet.config import TrainConfig
 from cocanet.models.model import reconstruction_loss
-from cocanet.train.loss import Objective, colour_code, mask_guidance
+from cocanet.train.loss import Objective, colour_code, described, mask_guidance
 from cocanet.train.optimiser import learning_rate_factor
 from tests.models.test_coca_net import images, small
 
@@ -82,6 +83,51 @@ def test_colour_code_parts_an_object_from_its_background_by_gradient_alone():
     inside = image[0, 1] > 0
     assert len(owner[inside].unique()) == 1
     assert owner[inside][0] not in owner[~inside]
+
+
+def test_with_noise_the_error_counts_in_nats():
+    """Two images, three descriptors, soft masks: by loops in NumPy."""
+    draw = torch.Generator().manual_seed(0)
+    masks, colours = torch.randn(2, 3, 4, 5, generator=draw).softmax(1).double(), torch.rand(2, 3, 4, 5, generator=draw)
+    total = 0.0
+    for owner, colour in zip(masks.numpy(), colours.double().numpy(), strict=True):
+        area = owner.sum((1, 2))
+        means = np.stack([(owner[k] * colour).sum((1, 2)) / area[k] for k in range(3)])
+        error = 0.0
+        for row in range(4):
+            for column in range(5):
+                mixed = sum(owner[k, row, column] * means[k] for k in range(3))
+                error += float(((mixed - colour[:, row, column]) ** 2).sum()) / 20
+        share = area / 20
+        total += 1.5 * math.log(error + 0.003) - 0.4 * float((share * np.log(share)).sum())
+    ours = colour_code(masks, colours.double(), 0.4, 0.003)
+    assert ours.item() == pytest.approx(total / 2, rel=1e-9)
+
+
+def test_described_are_the_images_themselves_unless_weighed():
+    x = images(small())
+    assert described(x, 1.0, 1.0, 0.0) is x
+    hue = described(x, 2.0, 0.0, 0.0)
+    torch.testing.assert_close(hue.mean(1), torch.zeros(2, 8, 12), atol=1e-6, rtol=0)
+    torch.testing.assert_close(described(0.3 + x, 2.0, 0.0, 0.0), hue)
+    grey = described(x, 0.0, 0.5, 0.0)
+    torch.testing.assert_close(grey, 0.5 * x.mean(1, keepdim=True).expand_as(x))
+    torch.testing.assert_close(described(x, 2.0, 0.5, 0.0), hue + grey)
+
+
+def test_texture_is_the_deviation_of_brightness_around_each_pixel():
+    x = images(small())
+    found = described(x, 1.0, 1.0, 0.7)
+    assert found.shape == (2, 5, 8, 12)
+    assert torch.equal(found[:, :3], x)
+    brightness = x[1].mean(0).double().numpy()
+    for channel, reach in ((3, 2), (4, 4)):
+        padded = np.pad(brightness, reach, mode="edge")
+        for row, column in ((0, 0), (3, 7), (7, 11)):
+            square = padded[row : row + 2 * reach + 1, column : column + 2 * reach + 1]
+            assert found[1, channel, row, column].item() == pytest.approx(0.7 * square.std(), abs=1e-4)
+    flat = described(torch.full((1, 3, 8, 12), 0.4), 1.0, 1.0, 1.0)
+    assert flat[:, 3:].abs().max() < 1e-3
 
 
 def test_objective_adds_the_colour_code():

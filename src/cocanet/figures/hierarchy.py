@@ -84,15 +84,18 @@ def hierarchy_figure(
 
     On top is what the level made: clusters in the mean colour of their pixels, or on the last level the slots in the
     colours of `discovery_grid`, with numbers where the anchors of each window lie. Below, step by step, are the scope
-    that was left when an anchor was chosen, the anchor's affinity mask, and the cluster it became.
+    that was left when an anchor was chosen, the anchor's affinity mask, and the cluster it became. With top-down
+    feedback one more column has the slots as they were corrected, and each slot's mask before and after.
     """
     if not output.levels:
         raise ValueError("this model has no hierarchy to draw")
     picture, levels = pixels(images[index]), of_one_image(output.levels, index)
     choices = [level_choices(levels, number) for number in range(len(levels))]
     slots = _paint_slots(output, index, None if truth is None else truth[index], background_labels)
-    layout = _Layout.of(picture.shape[0] / picture.shape[1], [choice.steps for choice in choices])
-    figure = blank(layout.left(len(levels) + 1) - _BETWEEN + MARGIN, layout.bottom)
+    corrected = output.masks_from_below is not None and output.masks_from_below is not output.encoder_masks
+    steps = [choice.steps for choice in choices]
+    layout = _Layout.of(picture.shape[0] / picture.shape[1], steps + steps[-1:] * corrected)
+    figure = blank(layout.left(layout.columns) - _BETWEEN + MARGIN, layout.bottom)
     write(figure, layout.left(0) + layout.big[0] / 2, TITLE / 2, "image")
     show(figure, Box(layout.left(0), TITLE, *layout.big), picture)
     _explain(figure, layout)
@@ -101,9 +104,11 @@ def hierarchy_figure(
         box = Box(layout.left(number + 1), TITLE, *layout.big)
         last = number == len(levels) - 1
         write(figure, box.left + box.width / 2, TITLE / 2, _title(levels, number, choice.steps))
-        panel = show(figure, box, slots if last else mean_colours(picture, choice.clusters, window))
+        panel = show(figure, box, slots.from_below if last else mean_colours(picture, choice.clusters, window))
         _draw_anchors(figure, panel, choice, window)
         _draw_steps(figure, layout, number + 1, choice, picture)
+    if corrected:
+        _draw_feedback(figure, layout, output, index, picture, slots.corrected)
     return figure
 
 
@@ -113,6 +118,7 @@ class _Layout(NamedTuple):
     big: tuple[float, float]
     small: tuple[float, float]
     steps: int
+    columns: int
 
     @classmethod
     def of(cls, aspect: float, steps: Sequence[int]) -> _Layout:
@@ -120,7 +126,7 @@ class _Layout(NamedTuple):
         room = (PAGE - 2 * MARGIN - (columns - 1) * _BETWEEN) / columns
         width = min(0.75, (room - 2 * GAP) / 3)
         small = (width, width * aspect)
-        return cls((3 * small[0] + 2 * GAP, 3 * small[1] + 2 * GAP), small, max(steps))
+        return cls((3 * small[0] + 2 * GAP, 3 * small[1] + 2 * GAP), small, max(steps), columns)
 
     @property
     def top(self) -> float:
@@ -151,12 +157,50 @@ def mean_colours(
     return np.asarray((np.stack(sums, -1) / np.maximum(count, 1)[:, None])[cluster])
 
 
+class _Slots(NamedTuple):
+    """The slots in colours, as the hierarchy made them and as feedback left them."""
+
+    from_below: Float[np.ndarray, "h w 3"]
+    corrected: Float[np.ndarray, "h w 3"]
+
+
 def _paint_slots(
     output: Output, index: int, truth: Int[Tensor, "h w"] | None, background_labels: int
-) -> Float[np.ndarray, "h w 3"]:
+) -> _Slots:
     found = [hard_labels(masks)[index] for masks in (output.decoder_masks, output.encoder_masks)]
     numbers = slot_numbers(found, output.encoder_masks.shape[1], truth, background_labels)[1]
-    return paint(numbers[found[1].cpu().numpy()])
+    made = output.encoder_masks if output.masks_from_below is None else output.masks_from_below
+    return _Slots(*(paint(numbers[owner.cpu().numpy()]) for owner in (hard_labels(made)[index], found[1])))
+
+
+def _draw_feedback(
+    figure: Figure,
+    layout: _Layout,
+    output: Output,
+    index: int,
+    picture: Float[np.ndarray, "h w 3"],
+    slots: Float[np.ndarray, "h w 3"],
+) -> None:
+    """The last column: corrected slots, and a row for each with its mask before and after."""
+    assert output.masks_from_below is not None
+    column, used = layout.columns - 1, output.in_use[index]
+    box = Box(layout.left(column), TITLE, *layout.big)
+    write(figure, box.left + box.width / 2, TITLE / 2, "feedback from the slots")
+    show(figure, box, slots)
+    _write_parts(figure, layout, column, ("before", "after", "slot"))
+    before, after = (array(masks[index][used]) for masks in (output.masks_from_below, output.encoder_masks))
+    for row, masks in enumerate(zip(before, after, strict=True)):
+        boxes = [layout.step(column, row, part) for part in range(3)]
+        write(figure, boxes[0].left - GAP, boxes[0].top + boxes[0].height / 2, str(row + 1), SMALL, align="right")
+        for place, mask in zip(boxes, masks, strict=False):
+            show(figure, place, mask)
+        show(figure, boxes[2], over_white(picture, masks[1]))
+
+
+def _write_parts(figure: Figure, layout: _Layout, column: int, titles: Sequence[str]) -> None:
+    for part, title in enumerate(titles):
+        box = layout.step(column, 0, part)
+        write(figure, box.left + box.width / 2, box.top - TITLE / 2, title, SMALL)
 
 
 def _title(levels: Sequence[Level], number: int, steps: int) -> str:
@@ -195,9 +239,7 @@ def _draw_steps(
     figure: Figure, layout: _Layout, column: int, choice: Choices, picture: Float[np.ndarray, "h w 3"]
 ) -> None:
     """A row for each step of a level."""
-    for part, title in enumerate(_PARTS):
-        box = layout.step(column, 0, part)
-        write(figure, box.left + box.width / 2, box.top - TITLE / 2, title, SMALL)
+    _write_parts(figure, layout, column, _PARTS)
     windows, rest = len(choice.anchors), choice.steps - 1
     for step in range(choice.steps):
         scope, affinity, cluster = (layout.step(column, step, part) for part in range(3))

@@ -142,7 +142,7 @@ class Display:
 
 def small_number(value: float) -> str:
     """Four decimals, or two digits where those would show little of it."""
-    return f"{value:.4f}" if value >= 0.001 or not math.isfinite(value) or value == 0 else f"{value:.1e}"
+    return f"{value:.4f}" if abs(value) >= 0.001 or not math.isfinite(value) or value == 0 else f"{value:.1e}"
 
 
 def duration(seconds: float) -> str:
