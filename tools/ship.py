@@ -6,19 +6,20 @@ What the card says is measured now or read from the run, not typed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import tyro
 
-from cocanet.config import CocaNetConfig, Preset
-from cocanet.config_file import first_difference, to_plain
+from cocanet.config import CocaNetConfig, FeedbackConfig, Preset
+from cocanet.config_file import first_difference, from_plain, to_plain
 from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
+from cocanet.figures.command import save_figure
 from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of
 from cocanet.presets import find
 from cocanet.report.command import run_report
-from cocanet.train.run_folder import RunFolder, Settings
+from cocanet.train.run_folder import RunFolder
 from cocanet.weights import read_weights, write_weights
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +27,8 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Ship:
-    run: tyro.conf.Positional[Path]
+    source: tyro.conf.Positional[Path]
+    """A finished run, or a weights file that is to be shipped with another evaluation."""
     name: tyro.conf.Positional[str]
     commit: str
     """The commit that the run was trained on."""
@@ -36,30 +38,44 @@ class Ship:
     """A store of published records to score them on as well."""
     sharpen: float | None = None
     """Of the last level at evaluation, if not as in the run."""
+    feedback: tuple[str, ...] = ()
+    """Settings of feedback at evaluation, if not as in the run: rounds=8 noise=0.01 …"""
     notes: str = ""
     """What a user should know besides."""
 
 
 def main() -> None:
     chosen = tyro.cli(Ship, prog="python -m tools.ship")
-    settings = RunFolder(chosen.run).read_settings()
+    folder = RunFolder(chosen.source) if chosen.source.is_dir() else None
+    last = read_weights(folder.last if folder else chosen.source)
+    preset = last.preset
     if chosen.sharpen is not None:
-        settings = replace(settings, preset=sharpened(settings.preset, chosen.sharpen))
-    last = read_weights(RunFolder(chosen.run).last)
+        preset = sharpened(preset, chosen.sharpen)
+    if chosen.feedback:
+        preset = with_feedback(preset, dict(word.split("=", 1) for word in chosen.feedback))
     notes = {name: last.notes[name] for name in ("step", "images", "seconds")}
     notes |= {"commit": chosen.commit, "command": chosen.command}
     weights = ROOT / "src/cocanet/shipped" / f"{chosen.name}.safetensors"
-    write_weights(weights, settings.preset, last.weights, notes)
+    write_weights(weights, preset, last.weights, notes)
     evaluation = evaluate_trained(weights, EvaluationSettings(), say=print).to_plain()
-    write_weights(weights, settings.preset, last.weights, notes | {"scores": evaluation["scores"]})
+    write_weights(weights, preset, last.weights, notes | {"scores": evaluation["scores"]})
     cards = ROOT / "docs/weights"
     cards.mkdir(parents=True, exist_ok=True)
-    run_report((chosen.run,), out=chosen.run / "report", evaluate=False)
-    (cards / f"{chosen.name}.png").write_bytes((chosen.run / "report" / "report.png").read_bytes())
+    if folder:
+        run_report((chosen.source,), out=chosen.source / "report", evaluate=False)
+        (cards / f"{chosen.name}.png").write_bytes((chosen.source / "report" / "report.png").read_bytes())
+    save_figure("grid", weights, out=cards / f"{chosen.name}-found.png")
     real = None
     if chosen.real:
         real = evaluate_trained(weights, EvaluationSettings(data=chosen.real), say=print).to_plain()
-    (cards / f"{chosen.name}.md").write_text(card(chosen, settings, notes, evaluation, real))
+    (cards / f"{chosen.name}.md").write_text(card(chosen, preset, notes, evaluation, real))
+
+
+def with_feedback(preset: Preset, changes: Mapping[str, str]) -> Preset:
+    assert isinstance(preset.model, CocaNetConfig), "only COCA-Net has feedback"
+    plain = asdict(preset.model.feedback) | {name: float(value) for name, value in changes.items()}
+    feedback = from_plain(FeedbackConfig, plain, "--feedback")
+    return replace(preset, model=replace(preset.model, feedback=feedback))
 
 
 def sharpened(preset: Preset, factor: float) -> Preset:
@@ -70,12 +86,12 @@ def sharpened(preset: Preset, factor: float) -> Preset:
 
 def card(
     chosen: Ship,
-    settings: Settings,
+    preset: Preset,
     notes: Mapping[str, Any],
     evaluation: Mapping[str, Any],
     real: Mapping[str, Any] | None,
 ) -> str:
-    published = PAPER.get(("coca-net", data_set_of(settings.preset.data)))
+    published = PAPER.get(("coca-net", data_set_of(preset.data)))
     columns = ["score", "frozen test split", *(["real records"] if real else []), "paper"]
     rows = [columns, ["---"] * len(columns)]
     for name, title in SCORE_TITLES.items():
@@ -91,28 +107,52 @@ def card(
 
 | | |
 |---|---|
-| preset | `{settings.preset.name}`{overrides(settings)} |
+| preset | `{preset.name}`{overrides(preset)} |
 | command | `{chosen.command}` |
 | commit | {chosen.commit} |
-| seed | {settings.run.seed}; training scenes are generated from seed 1, validation 2, test 3 |
+| seed | 0; training scenes are generated from seed 1, validation 2, test 3 |
 | trained for | {notes["step"]:,} steps, {notes["images"]:,} images, {minutes:.0f} minutes on two CPU cores |
-| test split | {evaluation["images"]:,} images, sha256 `{evaluation["data"]["sha256"][:16]}…` |
+| losses | {losses(preset)} |
+| at evaluation | {at_evaluation(preset)} |
+| test split | {evaluation["images"]:,} generated scenes, sha256 `{evaluation["data"]["sha256"][:16]}…` |
 
 {table}
 {about_real}
-The paper trained on 32,000,000 images with a GPU. One seed; `coca evaluate {chosen.name}` repeats the numbers.
+The paper's scores are of the published images, ours of scenes that we generate after them. The paper trained on
+32,000,000 images with a GPU, by reconstruction alone. One seed; `coca evaluate {chosen.name}` repeats the numbers.
 {chosen.notes}
 
-The curve is of the run itself{", with the temperature it was trained at" if chosen.sharpen else ""}.
+![image, reconstruction, truth, decoder masks and encoder masks of six validation scenes]({chosen.name}-found.png)
+
+The curve is of the run itself{", as it was trained" if chosen.sharpen or chosen.feedback else ""}.
 
 ![validation scores against time and images]({chosen.name}.png)
 """
 
 
-def overrides(settings: Settings) -> str:
-    """What the run has in another way than its preset."""
-    preset = find(settings.preset.name)
-    difference = first_difference(to_plain(settings.preset), to_plain(preset))
+def losses(preset: Preset) -> str:
+    """What it was trained by."""
+    train = preset.train
+    parts = ["reconstruction"]
+    if train.mask_guidance:
+        parts.append(f"guidance of the decoder's masks ({train.mask_guidance:g})")
+    if train.colour_code:
+        parts.append(f"colour code of the encoder's masks ({train.colour_code:g})")
+    if train.encoder_first:
+        parts.append(f"the encoder alone by that code for the first {train.encoder_first:.0%}")
+    return ", ".join(parts)
+
+
+def at_evaluation(preset: Preset) -> str:
+    assert isinstance(preset.model, CocaNetConfig)
+    rounds, sharpen = preset.model.feedback.rounds, preset.model.levels[-1].sharpen
+    feedback = f"{rounds} rounds of top-down feedback" if rounds else "no feedback"
+    return f"{feedback}; last level sharpened {sharpen:g} times"
+
+
+def overrides(preset: Preset) -> str:
+    """What the weights have in another way than their preset has now."""
+    difference = first_difference(to_plain(preset), to_plain(find(preset.name)))
     return f", but {difference}" if difference else ""
 
 

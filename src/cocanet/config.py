@@ -151,10 +151,17 @@ class FeedbackConfig:
     """Weight of how well a slot's mean colour and place explain a pixel."""
     noise: float = 0.01
     """Added to a slot's variance of colour."""
+    light: float = 0.5
+    """Weight of brightness in colours, against hue."""
 
     def __post_init__(self) -> None:
         _not_negative(
-            rounds=self.rounds, neighbours=self.neighbours, figure=self.figure, smallest=self.smallest, slots=self.slots
+            rounds=self.rounds,
+            neighbours=self.neighbours,
+            figure=self.figure,
+            smallest=self.smallest,
+            slots=self.slots,
+            light=self.light,
         )
         _positive(contrast=self.contrast, reach=self.reach, noise=self.noise)
 

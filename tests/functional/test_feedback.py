@@ -27,6 +27,7 @@ SETTINGS = {
     "smallest": 0.01,
     "slots": 0.8,
     "noise": 0.02,
+    "light": 0.6,
 }
 
 
@@ -106,6 +107,7 @@ def test_rounds_against_a_slow_transcription():
     ours = correct_masks(masks, images, in_use, **SETTINGS)
     for index in range(2):
         image, used = images[index].numpy(), in_use[index].numpy()
+        image = image - 0.4 * image.mean(0)
         below = current = masks[index].numpy()[used]
         for _ in range(SETTINGS["rounds"]):
             share = current.mean((1, 2))
@@ -167,7 +169,7 @@ def test_a_stray_pixel_is_given_back_and_an_edge_goes_to_the_figure():
     owner[7, 7] = False
     found = torch.stack((~owner, owner)).float()[None]
     found = torch.where(edge, 0.5, found.clamp(0.01, 0.99))
-    settings = {**SETTINGS, "rounds": 8, "neighbours": 16.0, "contrast": 0.5, "smallest": 0.003, "noise": 0.01}
+    settings = {**SETTINGS, "rounds": 8, "neighbours": 16.0, "contrast": 0.5, "smallest": 0.003, "noise": 0.01, "light": 1.0}
     in_use = torch.ones(1, 2, dtype=torch.bool)
     corrected = correct_masks(found, image, in_use, **settings | {"figure": 1.0, "slots": 0.0})[0, 1] > 0.5
     assert corrected[7, 7]

@@ -39,11 +39,14 @@ def correct_masks(
     smallest: float,
     slots: float,
     noise: float,
+    light: float,
 ) -> Float[Tensor, "b k h w"]:
     """Masks after so many rounds of feedback; they sum to 1, and slots that are not in use stay empty.
 
-    `neighbours`, `figure` and `slots` weigh the three voices, a 0 silences one.
+    `neighbours`, `figure` and `slots` weigh the three voices, a 0 silences one. All see colours in which brightness
+    counts only `light`: a shaded side is still of the object's hue.
     """
+    images = images - (1 - light) * images.mean(1, keepdim=True)
     below = masks.clamp(min=FLOOR).log().masked_fill(~in_use[..., None, None], -torch.inf)
     alike = likeness(images, reach, contrast) if neighbours and rounds else None
     for _ in range(rounds):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning_fabric import Fabric
-from lightning_fabric.strategies import DDPStrategy
+from lightning_fabric.strategies.ddp import DDPStrategy
 
 from cocanet.config import RunConfig, TrainConfig
 from cocanet.data.loader import Loader, LoaderConfig
