@@ -272,6 +272,9 @@ class TrainConfig:
     """Weight of how much brightness varies around a pixel, as further colours of it."""
     encoder_first: float = 0.0
     """Share of a run in which the encoder learns alone, by the colour code, before the decoder joins."""
+    decoder_apart: bool = False
+    """Whether reconstruction teaches only the decoder and how slots are pooled, and the colour code alone teaches what
+    is found: a decoder that begins late would first undo what the encoder has learned."""
 
     def __post_init__(self) -> None:
         _positive(
@@ -296,10 +299,10 @@ class TrainConfig:
         )
         if self.encoder_first > 1:
             raise ValueError(f"encoder_first is a share of the run; expected at most 1, got {self.encoder_first}")
-        if self.encoder_first and not self.colour_code:
+        if (self.encoder_first or self.decoder_apart) and not self.colour_code:
             raise ValueError(
                 f"an encoder that learns alone needs the colour code to learn by; got encoder_first="
-                f"{self.encoder_first} and colour_code=0"
+                f"{self.encoder_first}, decoder_apart={self.decoder_apart} and colour_code=0"
             )
         if self.clip_norm is not None:
             _positive(clip_norm=self.clip_norm)
@@ -361,10 +364,11 @@ class Preset:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
-        if self.train.encoder_first and not isinstance(self.model, CocaNetConfig):
+        train = self.train
+        if (train.encoder_first or train.decoder_apart) and not isinstance(self.model, CocaNetConfig):
             raise ValueError(
-                f"only the encoder of a coca-net learns without its decoder; got encoder_first="
-                f"{self.train.encoder_first} for a {self.model.kind}"
+                f"only the encoder of a coca-net learns without its decoder; got encoder_first={train.encoder_first} "
+                f"and decoder_apart={train.decoder_apart} for a {self.model.kind}"
             )
 
 

@@ -169,7 +169,7 @@ def test_a_stray_pixel_is_given_back_and_an_edge_goes_to_the_figure():
     owner[7, 7] = False
     found = torch.stack((~owner, owner)).float()[None]
     found = torch.where(edge, 0.5, found.clamp(0.01, 0.99))
-    settings = {**SETTINGS, "rounds": 8, "neighbours": 16.0, "contrast": 0.5, "smallest": 0.003, "noise": 0.01, "light": 1.0}
+    settings = {**SETTINGS, "rounds": 8, "neighbours": 16.0, "contrast": 0.5, "smallest": 0.003, "light": 1.0}
     in_use = torch.ones(1, 2, dtype=torch.bool)
     corrected = correct_masks(found, image, in_use, **settings | {"figure": 1.0, "slots": 0.0})[0, 1] > 0.5
     assert corrected[7, 7]

@@ -10,7 +10,7 @@ import torch
 
 import cocanet
 from cocanet import presets
-from cocanet.config import Preset, TrainConfig
+from cocanet.config import FeedbackConfig, Preset, TrainConfig
 from cocanet.train.estimate import estimate_step
 from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
@@ -84,7 +84,8 @@ def test_what_a_step_costs_is_the_mean_of_both_phases():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"encoder_first": 0.5}, r"needs the colour code to learn by; got encoder_first=0.5 and colour_code=0"),
+        ({"encoder_first": 0.5}, r"needs the colour code to learn by; got encoder_first=0.5, .* and colour_code=0"),
+        ({"decoder_apart": True}, r"needs the colour code to learn by; .* decoder_apart=True and colour_code=0"),
         ({"encoder_first": 1.5, "colour_code": 1.0}, "expected at most 1, got 1.5"),
         ({"encoder_first": -0.5, "colour_code": 1.0}, "encoder_first must be 0 or more; got -0.5"),
     ],
@@ -96,5 +97,25 @@ def test_shares_that_make_no_sense_are_refused(changes, message):
 
 def test_rivals_have_no_encoder_that_learns_alone():
     rival = presets.find("slot-attention-tetrominoes")
-    with pytest.raises(ValueError, match=r"only the encoder of a coca-net .* encoder_first=0.5 for a slot-attention"):
+    with pytest.raises(ValueError, match=r"only the encoder of a coca-net .* encoder_first=0.5 .* a slot-attention"):
         replace(rival, train=TrainConfig(encoder_first=0.5, colour_code=1.0))
+
+
+@pytest.mark.parametrize("rounds", [0, 2])
+def test_a_decoder_apart_leaves_what_is_found_to_the_code(rounds):
+    """Reconstruction then reaches only the decoder and the last level's pooling."""
+    config = replace(small(), feedback=FeedbackConfig(rounds=rounds))
+    model, x = cocanet.build(config, seed=0), images(config)
+    output = model(x, apart=True)
+    torch.testing.assert_close(output.slots, model(x).slots, atol=1e-3, rtol=1e-3)
+    model.loss(output, x).backward()
+    found = gradients(model)
+    assert {name for name, _ in model.named_parameters() if name.startswith("decoder")} <= found
+    assert {"hierarchy.mlp.0.weight", "hierarchy.levels.1.coca.value.weight"} <= found
+    assert not [name for name in found if name.startswith(("backbone", "hierarchy.levels.0"))]
+    assert "hierarchy.levels.1.coca.query.weight" not in found
+    objective = Objective(model, TrainConfig(colour_code=0.3, decoder_apart=True))
+    objective(x).backward()
+    code = 0.3 * colour_code(output.masks_from_below, x, 0.01)
+    torch.testing.assert_close(objective(x), model.loss(output, x) + code)
+    assert gradients(model) == {name for name, _ in model.named_parameters()}

@@ -49,8 +49,10 @@ class CocaNet(ObjectModel):
         self.config = config
         self.backbone, self.hierarchy, self.decoder, self.shape = backbone, hierarchy, decoder, shape
 
-    def forward(self, images: Float[Tensor, "b 3 h w"], feedback: FeedbackConfig | None = None) -> Output:
-        found = self.encode(images, feedback)
+    def forward(
+        self, images: Float[Tensor, "b 3 h w"], feedback: FeedbackConfig | None = None, *, apart: bool = False
+    ) -> Output:
+        found = self.encode(images, feedback, apart=apart)
         painting = self.decoder(found.slots, found.in_use, found.cells)
         return Output(
             slots=found.slots,
@@ -63,19 +65,26 @@ class CocaNet(ObjectModel):
             levels=found.levels,
         )
 
-    def encode(self, images: Float[Tensor, "b 3 h w"], feedback: FeedbackConfig | None = None) -> Encoding:
+    def encode(
+        self, images: Float[Tensor, "b 3 h w"], feedback: FeedbackConfig | None = None, *, apart: bool = False
+    ) -> Encoding:
         """Slots and their masks, without decoding: up the hierarchy, and with feedback, if any, down again.
 
-        `feedback` is the configuration's unless another is given.
+        `feedback` is the configuration's unless another is given. With `apart` the gradient of slots and masks ends
+        at the last level's nodes: what is done with slots then teaches their pooling, and not what was found.
         """
         feedback = feedback or self.config.feedback
         climbed = self._climb(images)
         from_below = masks = self.dendrogram(climbed.levels)
         in_use = climbed.levels[-1].clusters.in_use.squeeze(1)
         features = climbed.features
+        if apart:
+            climbed, masks = climbed.detached(), masks.detach()
         if feedback.rounds:
-            masks = _corrected(from_below, images, in_use, feedback)
+            masks = _corrected(masks, images, in_use, feedback)
             features = self.hierarchy.pool_again(climbed, self._over_nodes(masks, climbed.levels))
+        elif apart:
+            features = self.hierarchy.pool_again(climbed, climbed.levels[-1].clusters.masks.squeeze(1))
         slots, cells = self._centred(self.hierarchy.slots(features), climbed.levels, masks)
         return Encoding(slots, masks, from_below, in_use, cells, climbed.levels)
 

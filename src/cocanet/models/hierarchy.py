@@ -115,6 +115,16 @@ class Climbed(NamedTuple):
     skipped: Pooled | None
     """What skips the last level, for those who pool its nodes again."""
 
+    def detached(self) -> Climbed:
+        """The same without the way it was come by, so that no gradient goes back there."""
+
+        def alone(clusters: Clusters) -> Clusters:
+            return clusters._replace(nodes=clusters.nodes.detach(), masks=clusters.masks.detach())
+
+        levels = tuple(level._replace(clusters=alone(level.clusters)) for level in self.levels)
+        skipped = None if self.skipped is None else Pooled(*(x.detach() for x in self.skipped))
+        return Climbed(self.features.detach(), levels, skipped)
+
 
 class Hierarchy(nn.Module):
     """Pixels to slots, level by level."""

@@ -30,7 +30,7 @@ class Objective(nn.Module):
         """`done` is the share of the run before this step."""
         if done < self.config.encoder_first:
             return self._code(as_coca_net(self.model, "learning without a decoder").masks_from_below(images), images)
-        output = self.model(images)
+        output = self.model(images, apart=True) if self.config.decoder_apart else self.model(images)
         loss = self.model.loss(output, images)
         grown = min(1.0, max(0.0, (done - self.config.guided_from) / GUIDANCE_GROWS))
         if guidance := self.config.mask_guidance * grown:
