@@ -111,7 +111,7 @@ def test_a_decoder_apart_leaves_what_is_found_to_the_code(rounds):
     model.loss(output, x).backward()
     found = gradients(model)
     assert {name for name, _ in model.named_parameters() if name.startswith("decoder")} <= found
-    assert {"hierarchy.mlp.0.weight", "hierarchy.levels.1.coca.value.weight"} <= found
+    assert {"hierarchy.mlp.inner.weight", "hierarchy.levels.1.coca.value.weight"} <= found
     assert not [name for name in found if name.startswith(("backbone", "hierarchy.levels.0"))]
     assert "hierarchy.levels.1.coca.query.weight" not in found
     objective = Objective(model, TrainConfig(colour_code=0.3, decoder_apart=True))
