@@ -39,7 +39,7 @@ def discovery_grid(
     figure = blank(2 * MARGIN + len(titles) * (width + GAP) - GAP, TITLE + len(images) * step - GAP + MARGIN)
     for column, title in enumerate(titles):
         write(figure, MARGIN + column * (width + GAP) + width / 2, TITLE / 2, title)
-    for row, pictures in enumerate(_rows(images, truth, output, background_labels)):
+    for row, pictures in enumerate(discovery_rows(images, truth, output, background_labels)):
         top = TITLE + row * step
         if captions is not None:
             write(figure, MARGIN, top + TITLE / 2, captions[row], NORMAL - 1, align="left")
@@ -49,12 +49,13 @@ def discovery_grid(
     return figure
 
 
-def _rows(
+def discovery_rows(
     images: Float[Tensor, "b 3 h w"],
     truth: Int[Tensor, "b h w"] | None,
     output: Output,
     background_labels: int,
 ) -> list[list[Float[np.ndarray, "h w 3"]]]:
+    """For each image its panels: image, reconstruction, true segments if they are known, decoder and encoder masks."""
     decoder, encoder = hard_labels(output.decoder_masks), hard_labels(output.encoder_masks)
     slots = output.decoder_masks.shape[1]
     rows = []

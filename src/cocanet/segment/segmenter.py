@@ -174,12 +174,12 @@ class Segmenter:
 
     def _masks(self, images: Float[Tensor, "b 3 height width"], settings: Settings) -> _Masks:
         size = self.preset.model.image_size
-        asked = {} if settings.feedback is None else {"feedback": self._feedback(settings.feedback)}
+        asked = () if settings.feedback is None else (self._feedback(settings.feedback),)
         if settings.masks == "decoder" or not isinstance(self.model, CocaNet):
-            out = self.model(images, **asked)
+            out = self.model(images, *asked)
             masks = out.decoder_masks if settings.masks == "decoder" else out.encoder_masks
             return _Masks(masks, out.slots, out.in_use, size, out.reconstruction)
-        found = self.model.encode(images, **asked)
+        found = self.model.encode(images, *asked)
         level = settings.level or len(found.levels)
         if level == len(found.levels):
             return _Masks(found.masks, found.slots, found.in_use, size)
