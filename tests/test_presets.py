@@ -92,7 +92,8 @@ def test_quick_recipe(name):
     assert (quick.model.decoder.frame, quick.model.decoder.octaves) == ("slot", 4 if side == 32 else 5)
     assert [level.sharpen for level in quick.model.levels][-1] == 2
     assert (paper.model.feedback.rounds, quick.model.feedback.rounds) == (0, 8)
-    by_colour = (0.2, 1e-3, 0.3, 0.2, 0.2)
+    assert (paper.model.decoder.prior, quick.model.decoder.prior) == (0, 0 if name == "tetrominoes" else 1)
+    by_colour = (0.2, 1e-3, 0.5, 0.2, 0.2)
     train = quick.train
     assert (train.colour_code, train.colour_noise, train.encoder_first, train.mask_guidance, train.guided_from) == (
         (0, 0, 0, 0.05, 0.4) if name == "tetrominoes" else by_colour
@@ -126,3 +127,13 @@ def test_variants_change_what_they_say_and_nothing_else():
     assert {level.candidate_stride for level in presets.with_dilated_candidates(plain, 2).model.levels} == {2}
     assert presets.with_fourier_positions(plain).model.decoder.octaves == 4
     assert presets.with_random_anchors(plain).train == plain.train
+
+
+def test_variants_learn_by_the_quick_recipe_of_the_run_they_vary():
+    for name in presets.PRESETS:
+        quick = presets.find(f"{name}-cpu")
+        for suffix in ("ras", "dyna", "dilated"):
+            for words in (f"{name}-{suffix}-cpu", f"{name}-cpu-{suffix}"):
+                varied = presets.find(words)
+                assert varied.train == quick.train, words
+                assert varied.name == words

@@ -145,9 +145,10 @@ def losses(preset: Preset) -> str:
 
 def at_evaluation(preset: Preset) -> str:
     assert isinstance(preset.model, CocaNetConfig)
-    rounds, sharpen = preset.model.feedback.rounds, preset.model.levels[-1].sharpen
-    feedback = f"{rounds} rounds of top-down feedback" if rounds else "no feedback"
-    return f"{feedback}; last level sharpened {sharpen:g} times"
+    feedback, usual, sharpen = preset.model.feedback, asdict(FeedbackConfig()), preset.model.levels[-1].sharpen
+    special = [f"{name} {value:g}" for name, value in asdict(feedback).items() if value != usual[name]]
+    said = f"top-down feedback ({', '.join(special)})" if feedback.rounds else "no feedback"
+    return f"{said}; last level sharpened {sharpen:g} times"
 
 
 def overrides(preset: Preset) -> str:

@@ -91,6 +91,9 @@ class DecoderConfig:
     """Octaves of Fourier features in the position embedding; the paper has none."""
     frame: Frame = "image"
     """What a slot counts positions from: the image's edges as in the paper, or its own centre."""
+    prior: float = 0.0
+    """Weight of the logarithm of the encoder's masks in the decoder's mask logits: with 1 the decoder begins from what
+    the encoder found and corrects it, with 0, as in the paper, it knows slots only."""
 
     def __post_init__(self) -> None:
         _positive(broadcast_height=self.broadcast[0], broadcast_width=self.broadcast[1])
@@ -100,6 +103,7 @@ class DecoderConfig:
             raise ValueError(
                 f"the decoder's last layer must have 4 channels (colour and mask); got {self.layers[-1].channels}"
             )
+        _not_negative(prior=self.prior)
         if self.octaves < 0:
             raise ValueError(f"octaves must be 0 or more; got {self.octaves}")
         if self.frame == "slot" and not self.octaves:

@@ -9,8 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from cocanet.data.loader import Loader, LoaderConfig
+from cocanet.data.loader import GatherSource, Loader, LoaderConfig
 from cocanet.data.scenes import make_scenes
+from cocanet.data.scenes.gl import RendererUnavailableError
 from cocanet.data.store_writer import write_store
 from cocanet.evaluation.protocol import SCORES, evaluate
 from cocanet.evaluation.trained import EvaluationSettings
@@ -20,29 +21,40 @@ from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of
 from cocanet.pretrained import open_model, shipped_names
 from cocanet.weights import Trained
 
-SCENES = 300
+SCENES = 200
+RENDERED_PIXELS = 24 * 64 * 64
+"""Scenes that must be rendered are fewer, and of the large ones fewest: so many pixels in all."""
 PICTURES: tuple[Kind, ...] = ("grid", "hierarchy", "compactness", "slots")
 
 
 def run_demo(
-    out: Path, names: Sequence[str] = (), seed: int | None = None, scenes: int = SCENES
+    out: Path, names: Sequence[str] = (), seed: int | None = None, scenes: int | None = None
 ) -> dict[str, dict[str, float]]:
     """Make fresh scenes, find their objects, print the scores beside the paper's and draw them; returns the scores.
 
-    `names` are of weights that come with the package, all of them by default.
+    `names` are of weights that come with the package, all of them by default; those whose scenes cannot be rendered
+    here are left out then. Without `scenes` there are as many as a minute has room for.
     """
     console = Console(highlight=False)
     # No two demos alike, and none on a scene that was trained on.
     seed = 1000 + time.time_ns() % 1_000_000 if seed is None else seed
-    names = names or shipped_names()
-    trained = {name: open_model(name) for name in names}
-    scores = {name: _show(name, trained[name], out / name, seed, scenes, console) for name in names}
-    console.print(f"On your own images: `coca segment {names[0]} PATH… --out DIR`; to train on them: `coca train auto`")
+    trained = {name: open_model(name) for name in names or shipped_names()}
+    scores = {}
+    for name, weights in trained.items():
+        try:
+            scores[name] = _show(name, weights, out / name, seed, scenes, console)
+        except RendererUnavailableError as error:
+            if names:
+                raise
+            console.print(f"[bold]{name}[/bold] left out: {error}", soft_wrap=True)
+    first = next(iter(trained))
+    console.print(f"On your own images: `coca segment {first} PATH… --out DIR`; to train on them: `coca train auto`")
     return scores
 
 
-def _show(name: str, trained: Trained, out: Path, seed: int, scenes: int, console: Console) -> dict[str, float]:
+def _show(name: str, trained: Trained, out: Path, seed: int, scenes: int | None, console: Console) -> dict[str, float]:
     data = trained.preset.data
+    scenes = scenes or _scenes(trained)
     console.print(f"[bold]{name}[/bold]: {scenes} new scenes (seed {seed}), never seen in training")
     source = make_scenes(data.name, count=scenes, seed=seed, max_objects=data.max_objects)
     store = write_store(source, out / f"scenes-{seed}")
@@ -51,11 +63,17 @@ def _show(name: str, trained: Trained, out: Path, seed: int, scenes: int, consol
     scores = evaluate(trained.model, batches, data.background_labels)
     speed = scenes / (time.perf_counter() - start)
     console.print(_table(trained, scores, f"{name}: {scenes} new scenes, {speed:.0f} images/s"))
-    for kind in PICTURES:
+    for kind in PICTURES if isinstance(source, GatherSource) else PICTURES[:1]:
         picture = out / f"{kind}.png"
         save(draw(kind, trained.model, pick(store, COUNTS[kind], 0)), picture)
         console.print(f"wrote {picture}")
     return scores
+
+
+def _scenes(trained: Trained) -> int:
+    height, width = trained.preset.model.image_size
+    drawn = isinstance(make_scenes(trained.preset.data.name, count=1, seed=0), GatherSource)
+    return SCENES if drawn else RENDERED_PIXELS // (height * width)
 
 
 def _table(trained: Trained, scores: dict[str, float], title: str) -> Table:

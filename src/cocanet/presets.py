@@ -111,7 +111,7 @@ def with_dilated_candidates(preset: Preset, stride: int = 2) -> Preset:
     """Only every `stride`-th cell, in both directions, is a candidate anchor."""
     model = _coca_net(preset)
     levels = tuple(replace(level, candidate_stride=stride) for level in model.levels)
-    return replace(preset, name=f"{preset.name}-dilated{stride}", model=replace(model, levels=levels))
+    return replace(preset, name=f"{preset.name}-dilated", model=replace(model, levels=levels))
 
 
 def with_fourier_positions(preset: Preset, octaves: int = 4) -> Preset:
@@ -129,7 +129,9 @@ def with_quick_recipe(preset: Preset) -> Preset:
     evaluation. The encoder begins alone, by the colour code, where colour can part the objects at all.
     """
     model = _coca_net(preset)
-    train = QUICK_TRAINING.get(preset.name, QUICK_BY_COLOUR)
+    # A variant (objects-room-ras) learns as the run it varies does.
+    own = (train for name, train in QUICK_TRAINING.items() if f"{preset.name}-".startswith(f"{name}-"))
+    train = next(own, QUICK_BY_COLOUR)
     *below, last = model.levels
     quick = replace(
         model,
@@ -162,7 +164,7 @@ def _lean(model: CocaNetConfig) -> CocaNetConfig:
     return replace(
         model,
         levels=(replace(first, depth=1), *between, last),
-        decoder=replace(model.decoder, broadcast=broadcast, octaves=5, layers=layers),
+        decoder=replace(model.decoder, broadcast=broadcast, octaves=5, layers=layers, prior=1.0),
     )
 
 
@@ -184,7 +186,7 @@ QUICK_BY_COLOUR = replace(
     QUICK,
     learning_rate=1e-3,
     warmup_steps=600,
-    encoder_first=0.3,
+    encoder_first=0.5,
     decoder_apart=True,
     colour_code=0.2,
     colour_entropy=0.4,
@@ -247,7 +249,12 @@ PRESETS: dict[str, Callable[[], Preset]] = {
     preset().name: preset for preset in (tetrominoes, multi_dsprites, shapestacks, objects_room, clevr6, clevrtex)
 }
 
-VARIANTS = {"ras": with_random_anchors, "dyna": with_dynamic_slots, "cpu": with_quick_recipe}
+VARIANTS = {
+    "ras": with_random_anchors,
+    "dyna": with_dynamic_slots,
+    "dilated": with_dilated_candidates,
+    "cpu": with_quick_recipe,
+}
 """What a name may end in."""
 
 

@@ -48,3 +48,19 @@ def test_in_their_own_frame_slots_paint_the_same_wherever_they_are(kernel, strid
     inner = slice(5 * stride, -5 * stride)
     torch.testing.assert_close(there[:, inner, inner], moved[:, inner, inner])
     assert not torch.allclose(there[:, inner, inner], here[:, inner, inner], atol=1e-3)
+
+
+def test_the_encoders_masks_as_a_prior_are_added_to_the_logits():
+    config = DecoderConfig((4, 6), (ConvConfig(8, 3), ConvConfig(4, 3)), prior=0.7)
+    torch.manual_seed(0)
+    decoder = BroadcastDecoder(config, 5)
+    slots, in_use = torch.randn(2, 3, 5), torch.tensor([[True] * 3, [True, True, False]])
+    found = torch.randn(2, 3, 4, 6).softmax(1)
+    without, begun = decoder(slots, in_use), decoder(slots, in_use, found=found)
+    expected = without.masks * found.clamp(min=1e-3) ** 0.7
+    torch.testing.assert_close(begun.masks, expected / expected.sum(1, keepdim=True))
+    torch.testing.assert_close(begun.slot_images, without.slot_images)
+    torch.testing.assert_close(begun.mixture, (begun.masks.unsqueeze(2) * begun.slot_images).sum(1))
+    plain = BroadcastDecoder(DecoderConfig((4, 6), config.layers), 5)
+    plain.load_state_dict(decoder.state_dict())
+    assert torch.equal(plain(slots, in_use, found=found).masks, without.masks)

@@ -27,9 +27,9 @@ class Train:
 
     preset: tyro.conf.Positional[str]
     """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; with -ras (random anchors), -dyna
-    (dynamic slots) or -cpu (the quick recipe) behind it, a variant; with slot-attention-, inv-sa-, bo-qsa- or
-    genesis-v2- before it, a rival. Or auto, for your own images: with --data, a folder of pictures or a store, and
-    --slots, the objects in an image at most, it chooses a model that fits."""
+    (dynamic slots), -dilated (a quarter of the candidates) or -cpu (the quick recipe) behind it, a variant; with
+    slot-attention-, inv-sa-, bo-qsa- or genesis-v2- before it, a rival. Or auto, for your own images: with --data, a
+    folder of pictures or a store, and --slots, the objects in an image at most, it chooses a model that fits."""
     model: Annotated[ModelConfig, tyro.conf.AvoidSubcommands]
     scenes: DataConfig
     train: tyro.conf.OmitArgPrefixes[TrainConfig]

@@ -53,7 +53,7 @@ class CocaNet(ObjectModel):
         self, images: Float[Tensor, "b 3 h w"], feedback: FeedbackConfig | None = None, *, apart: bool = False
     ) -> Output:
         found = self.encode(images, feedback, apart=apart)
-        painting = self.decoder(found.slots, found.in_use, found.cells)
+        painting = self.decoder(found.slots, found.in_use, found.cells, found.masks)
         return Output(
             slots=found.slots,
             slot_images=painting.slot_images,

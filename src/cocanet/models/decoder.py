@@ -15,6 +15,10 @@ from cocanet.layers.linear import conv, transposed_conv
 from cocanet.layers.position import OffsetEmbedding, PositionEmbedding
 
 
+LEAST_PRIOR = 1e-3
+"""Of the encoder's masks as a prior: the decoder can overrule any of them."""
+
+
 class Painting(NamedTuple):
     """The decoder's view of a batch: each slot's picture and mask, and their mixture; colours in [0, 1]."""
 
@@ -82,6 +86,7 @@ class BroadcastDecoder(nn.Module):
 
     def __init__(self, config: DecoderConfig, dim: int) -> None:
         super().__init__()
+        self.prior = config.prior
         embedding = OffsetEmbedding if config.frame == "slot" else PositionEmbedding
         self.position = embedding(*config.broadcast, dim, octaves=config.octaves)
         self.first = BroadcastConv(dim, config.layers[0], config.broadcast)
@@ -91,13 +96,22 @@ class BroadcastDecoder(nn.Module):
         )
 
     def forward(
-        self, slots: Float[Tensor, "b k d"], in_use: Bool[Tensor, "b k"], centres: Int[Tensor, "b k 2"] | None = None
+        self,
+        slots: Float[Tensor, "b k d"],
+        in_use: Bool[Tensor, "b k"],
+        centres: Int[Tensor, "b k 2"] | None = None,
+        found: Float[Tensor, "b k h w"] | None = None,
     ) -> Painting:
-        """`centres` are the slots' own cells of the grid, for a decoder in the slots' frame."""
+        """`centres` are the slots' own cells of the grid, for a decoder in the slots' frame; `found` are the encoder's
+        masks, for a decoder that begins from them."""
         x = self.first(slots.flatten(0, 1), self.position(), None if centres is None else centres.flatten(0, 1))
         for layer in self.rest:
             x = layer(F.relu_(x))
-        return mix(x.unflatten(0, slots.shape[:2]).float(), in_use)
+        layers = x.unflatten(0, slots.shape[:2]).float()
+        if self.prior and found is not None:
+            logits = layers[:, :, 3:] + self.prior * found.clamp(min=LEAST_PRIOR).log().unsqueeze(2)
+            layers = torch.cat((layers[:, :, :3], logits), 2)
+        return mix(layers, in_use)
 
 
 def mix(layers: Float[Tensor, "b k 4 h w"], in_use: Bool[Tensor, "b k"]) -> Painting:
