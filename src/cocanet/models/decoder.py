@@ -14,7 +14,6 @@ from cocanet.config import ConvConfig, DecoderConfig
 from cocanet.layers.linear import conv, transposed_conv
 from cocanet.layers.position import OffsetEmbedding, PositionEmbedding
 
-
 LEAST_PRIOR = 1e-3
 """Of the encoder's masks as a prior: the decoder can overrule any of them."""
 
