@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from cocanet.config import (
     BackboneConfig,
@@ -12,6 +13,7 @@ from cocanet.config import (
     DataConfig,
     DecoderConfig,
     DynamicSlots,
+    FeedbackConfig,
     LevelConfig,
     Preset,
     TrainConfig,
@@ -129,16 +131,14 @@ def with_quick_recipe(preset: Preset) -> Preset:
     evaluation. The encoder begins alone, by the colour code, where colour can part the objects at all.
     """
     model = _coca_net(preset)
-    # A variant (objects-room-ras) learns as the run it varies does.
-    own = (train for name, train in QUICK_TRAINING.items() if f"{preset.name}-".startswith(f"{name}-"))
-    train = next(own, QUICK_BY_COLOUR)
+    train = _own(QUICK_TRAINING, preset, QUICK_BY_COLOUR)
     *below, last = model.levels
     quick = replace(
         model,
         levels=(*below, replace(last, sharpen=2.0)),
         backbone=replace(model.backbone, kernel=1, gamma=0.5),
         decoder=replace(model.decoder, octaves=4, frame="slot"),
-        feedback=replace(model.feedback, rounds=FEEDBACK_ROUNDS),
+        feedback=_own(QUICK_FEEDBACK, preset, FeedbackConfig(rounds=8)),
     )
     if train.colour_code:
         quick = _lean(quick)
@@ -170,7 +170,6 @@ def _lean(model: CocaNetConfig) -> CocaNetConfig:
 
 LEAN_SIDE = 64
 """Pixels of the longer side up to which the lean decoder draws every pixel."""
-FEEDBACK_ROUNDS = 8
 QUICK = TrainConfig(
     steps=20_000,
     batch_size=8,
@@ -210,6 +209,19 @@ QUICK_TRAINING = {
     "clevrtex": replace(QUICK_BY_COLOUR, batch_size=4),
 }
 """By preset; all others learn by QUICK_BY_COLOUR."""
+QUICK_FEEDBACK = {
+    "tetrominoes": FeedbackConfig(rounds=8, neighbours=8.0, contrast=0.3, figure=2.0, noise=0.003),
+    # Edges are not smoothed, so that neighbours have nothing to say: a slot's colour says it all.
+    "multi-dsprites": FeedbackConfig(rounds=3, neighbours=0.0, figure=0.0, noise=0.001, light=1.0),
+}
+"""By preset, chosen on validation scenes; all others have what suits shaded objects."""
+
+T = TypeVar("T")
+
+
+def _own(settings: Mapping[str, T], preset: Preset, general: T) -> T:
+    """A preset's own among settings; a variant (objects-room-ras) has those of the run it varies."""
+    return next((own for name, own in settings.items() if f"{preset.name}-".startswith(f"{name}-")), general)
 
 
 def _coca_net(preset: Preset) -> CocaNetConfig:
