@@ -211,6 +211,7 @@ QUICK_TRAINING = {
 """By preset; all others learn by QUICK_BY_COLOUR."""
 QUICK_FEEDBACK = {
     "tetrominoes": FeedbackConfig(rounds=8, neighbours=8.0, contrast=0.3, figure=2.0, noise=0.003),
+    "objects-room": FeedbackConfig(rounds=8, figure=1.5),
     # Edges are not smoothed, so that neighbours have nothing to say: a slot's colour says it all.
     "multi-dsprites": FeedbackConfig(rounds=3, neighbours=0.0, figure=0.0, noise=0.001, light=1.0),
 }
