@@ -93,7 +93,7 @@ def test_quick_recipe(name):
     assert [level.sharpen for level in quick.model.levels][-1] == 2
     assert (paper.model.feedback.rounds, quick.model.feedback.rounds) == (0, 3 if name == "multi-dsprites" else 8)
     assert (paper.model.decoder.prior, quick.model.decoder.prior) == (0, 0 if name == "tetrominoes" else 1)
-    by_colour = (0.2, 1e-3, 0.5, 0.2, 0.2)
+    by_colour = (0.2, 1e-3, 0.25, 0.2, 0.2)
     train = quick.train
     assert (train.colour_code, train.colour_noise, train.encoder_first, train.mask_guidance, train.guided_from) == (
         (0, 0, 0, 0.05, 0.4) if name == "tetrominoes" else by_colour

@@ -185,7 +185,7 @@ QUICK_BY_COLOUR = replace(
     QUICK,
     learning_rate=1e-3,
     warmup_steps=600,
-    encoder_first=0.5,
+    encoder_first=0.25,
     decoder_apart=True,
     colour_code=0.2,
     colour_entropy=0.4,
