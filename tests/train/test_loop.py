@@ -181,13 +181,13 @@ def test_minutes_bound_a_run_and_bend_the_learning_rate(tmp_path, data):
     assert rates[0] < 0.5 * max(rates)
 
 
-def slow_validation(monkeypatch, seconds_a_batch: float) -> list[int]:
-    """Validation on a clock that a batch moves on; returns how many images each look took."""
+def slow_validation(monkeypatch, seconds_a_batch: float, slower: float = 1.0) -> list[int]:
+    """Validation on a clock that a batch moves on, after the first look by more; returns how many images each took."""
     looks, clock = [], [0.0]
     plain = validation.SegmentationScores.update
 
     def update(self, *arguments):
-        clock[0] += seconds_a_batch
+        clock[0] += seconds_a_batch if not looks else slower
         plain(self, *arguments)
 
     def noted(*arguments, **options):

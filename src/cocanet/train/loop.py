@@ -120,7 +120,7 @@ def look(session: Session, done: float) -> None:
     picture = folder.picture(standing.step)
     # As many images at once as in training: memory has room for those.
     share = max(1, session.train.batch_size // session.fabric.world_size)
-    fitted = session.run.minutes is not None and session.run.validate_every is None
+    # The first look on the clock finds out how many images there is time for; the others take the same, to compare.
     found = validate(
         session.model,
         session.validation,
@@ -128,9 +128,8 @@ def look(session: Session, done: float) -> None:
         session.fabric.device,
         picture,
         most=standing.validation_images,
-        seconds=60 * session.run.minutes * LOOKING / VALIDATIONS if fitted and session.run.minutes else None,
+        seconds=_first_look(session),
     )
-    # The first look finds out how many images there is time for; the others take the same, to be compared with it.
     standing.validation_images = standing.validation_images or found.images
     warnings = [finding.message for finding in found.findings]
     seen = {"scored": found.images, "scores": found.scores, "warnings": warnings}
@@ -184,6 +183,14 @@ def _validation_due(session: Session, before: float, done: float) -> bool:
     if session.run.minutes is not None and session.looking > LOOKING * session.standing.seconds:
         return False
     return math.floor(before * VALIDATIONS) < math.floor(done * VALIDATIONS)
+
+
+def _first_look(session: Session) -> float | None:
+    """Seconds that the first look may take, where the clock and not the user says how often to look."""
+    run = session.run
+    if session.standing.validation_images is not None or run.minutes is None or run.validate_every is not None:
+        return None
+    return 60 * run.minutes * LOOKING / VALIDATIONS
 
 
 def _step_seed(session: Session) -> int:
