@@ -24,7 +24,7 @@ class Demo:
     """Find the objects of fresh scenes with the weights that come with the package: scores and pictures."""
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Weights to show (tetrominoes, multi-dsprites, objects-room, shapestacks, clevr6); all if left out."""
+    """Weights to show (tetrominoes, multi-dsprites, objects-room, shapestacks); all if left out."""
     out: Path = Path("demo")
     """Folder for the scenes and the pictures."""
 
@@ -45,7 +45,7 @@ class Evaluate:
 
     run_or_weights: tyro.conf.Positional[Path]
     """A run folder, a weights file, or a name of weights that come with the package (tetrominoes, multi-dsprites,
-    objects-room, shapestacks, clevr6)."""
+    objects-room, shapestacks)."""
     data: Path | None = None
     """A store to score it on; what the run was trained for if left out."""
     json: str | None = None
@@ -113,7 +113,7 @@ class DrawFigure:
     compactness: of every pixel's masks; slots: each slot's own picture."""
     weights: tyro.conf.Positional[Path]
     """A run folder, a weights file, or a name of weights that come with the package (tetrominoes, multi-dsprites,
-    objects-room, shapestacks, clevr6)."""
+    objects-room, shapestacks)."""
     data: Path | None = None
     """Folder of a store; scenes of the model's own kind if left out."""
     count: int | None = None
@@ -169,7 +169,7 @@ class Segment:
     """Find the objects in your own images: label maps, overlays, COCO annotations, slot vectors."""
 
     weights: tyro.conf.Positional[str]
-    """Weights that come with the package (tetrominoes, multi-dsprites, objects-room, shapestacks, clevr6), a weights
+    """Weights that come with the package (tetrominoes, multi-dsprites, objects-room, shapestacks), a weights
     file, a run folder or a save_pretrained folder."""
     paths: tyro.conf.Positional[tuple[str, ...]]
     """Images, folders of them, also nested, or patterns such as 'photos/*.jpg'."""
