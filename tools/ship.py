@@ -54,7 +54,8 @@ def main() -> None:
     if chosen.feedback:
         preset = with_feedback(preset, dict(word.split("=", 1) for word in chosen.feedback))
     notes = {name: last.notes[name] for name in ("step", "images", "seconds")}
-    notes |= {"commit": chosen.commit, "command": chosen.command}
+    seed = folder.read_settings().run.seed if folder else last.notes.get("seed", 0)
+    notes |= {"commit": chosen.commit, "command": chosen.command, "seed": seed}
     weights = ROOT / "src/cocanet/shipped" / f"{chosen.name}.safetensors"
     write_weights(weights, preset, last.weights, notes)
     evaluation = evaluate_trained(weights, EvaluationSettings(), say=print).to_plain()
@@ -110,9 +111,10 @@ def card(
 | preset | `{preset.name}`{overrides(preset)} |
 | command | `{chosen.command}` |
 | commit | {chosen.commit} |
-| seed | 0; training scenes are generated from seed 1, validation 2, test 3 |
+| seed | {notes["seed"]}; training scenes are generated from seed 1, validation 2, test 3 |
 | trained for | {notes["step"]:,} steps, {notes["images"]:,} images, {minutes:.0f} minutes on two CPU cores |
 | losses | {losses(preset)} |
+| decoder's masks | {decoder_masks(preset)} |
 | at evaluation | {at_evaluation(preset)} |
 | test split | {evaluation["images"]:,} generated scenes, sha256 `{evaluation["data"]["sha256"][:16]}…` |
 
@@ -141,6 +143,11 @@ def losses(preset: Preset) -> str:
     if train.encoder_first:
         parts.append(f"the encoder alone by that code for the first {train.encoder_first:.0%}")
     return ", ".join(parts)
+
+
+def decoder_masks(preset: Preset) -> str:
+    assert isinstance(preset.model, CocaNetConfig)
+    return "begin from the encoder's, no second opinion" if preset.model.decoder.prior else "from the slots alone"
 
 
 def at_evaluation(preset: Preset) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -104,9 +105,8 @@ class CocaNet(ObjectModel):
         *below, _ = levels
         if not below:
             return masks.flatten(2)
-        parts, windows = [level.clusters.masks for level in below], [level.window for level in below]
         with full_precision(masks):
-            return project_on_nodes(masks, merge_masks(parts, windows, self.config.image_size))
+            return project_on_nodes(masks, self._merged(below))
 
     def _centred(
         self, slots: Float[Tensor, "b k d"], levels: tuple[Level, ...], masks: Float[Tensor, "b k h w"]
@@ -121,9 +121,13 @@ class CocaNet(ObjectModel):
 
     def dendrogram(self, levels: tuple[Level, ...]) -> Float[Tensor, "b k h w"]:
         """The slots' masks over the pixels: the encoder's segmentation."""
+        with full_precision(levels[0].clusters.masks):
+            return self._merged(levels).squeeze(1)
+
+    def _merged(self, levels: Sequence[Level]) -> Float[Tensor, "b w k height width"]:
+        """Masks of the last of these levels' clusters over the pixels of its windows."""
         masks, windows = [level.clusters.masks for level in levels], [level.window for level in levels]
-        with full_precision(masks[0]):
-            return merge_masks(masks, windows, self.config.image_size).squeeze(1)
+        return merge_masks(masks, windows, self.config.image_size)
 
 
 def _corrected(
