@@ -157,6 +157,8 @@ class FeedbackConfig:
     """Added to a slot's variance of colour."""
     light: float = 0.5
     """Weight of brightness in colours, against hue."""
+    regroup: bool = False
+    """Whether the masks' connected pieces are then grouped anew, so that two things apart are two slots."""
 
     def __post_init__(self) -> None:
         _not_negative(

@@ -138,7 +138,7 @@ def with_quick_recipe(preset: Preset) -> Preset:
         levels=(*below, replace(last, sharpen=2.0)),
         backbone=replace(model.backbone, kernel=1, gamma=0.5),
         decoder=replace(model.decoder, octaves=4, frame="slot"),
-        feedback=_own(QUICK_FEEDBACK, preset, FeedbackConfig(rounds=8)),
+        feedback=_own(QUICK_FEEDBACK, preset, QUICK_FEEDBACK_GENERAL),
     )
     if train.colour_code:
         quick = _lean(quick)
@@ -206,16 +206,21 @@ QUICK_TRAINING = {
     "shapestacks": replace(QUICK_BY_COLOUR, chroma=4.0, light=0.06, texture=0.25, colour_entropy=0.5),
     "objects-room": replace(QUICK_BY_COLOUR, colour_entropy=0.3),
     "clevr6": replace(QUICK_BY_COLOUR, batch_size=4, colour_entropy=0.5),
-    "clevrtex": replace(QUICK_BY_COLOUR, batch_size=4),
+    "clevrtex": replace(QUICK_BY_COLOUR, batch_size=4, colour_entropy=0.25),
 }
 """By preset; all others learn by QUICK_BY_COLOUR."""
+QUICK_FEEDBACK_GENERAL = FeedbackConfig(rounds=8, noise=0.003, regroup=True)
 QUICK_FEEDBACK = {
-    "tetrominoes": FeedbackConfig(rounds=8, neighbours=8.0, contrast=0.3, figure=2.0, noise=0.003),
-    "objects-room": FeedbackConfig(rounds=8, figure=1.5),
+    "tetrominoes": FeedbackConfig(rounds=8, neighbours=8.0, contrast=0.3, figure=2.0, noise=0.003, regroup=True),
     # Edges are not smoothed, so that neighbours have nothing to say: a slot's colour says it all.
-    "multi-dsprites": FeedbackConfig(rounds=3, neighbours=0.0, figure=0.0, noise=0.001, light=1.0),
+    "multi-dsprites": FeedbackConfig(rounds=3, neighbours=0.0, figure=0.0, noise=0.001, light=1.0, regroup=True),
+    "objects-room": FeedbackConfig(rounds=8, figure=1.5, regroup=True),
+    "shapestacks": FeedbackConfig(rounds=8, light=0.25, regroup=True),
+    "clevr6": FeedbackConfig(rounds=8, figure=1.5, regroup=True),
+    # Patterned things on a patterned ground: what differs a little is another thing already.
+    "clevrtex": FeedbackConfig(rounds=8, figure=2.0, noise=0.002, regroup=True),
 }
-"""By preset, chosen on validation scenes; all others have what suits shaded objects."""
+"""By preset, chosen on validation scenes; all others have QUICK_FEEDBACK_GENERAL."""
 
 T = TypeVar("T")
 

@@ -50,9 +50,7 @@ def gallery_figure(sets: Sequence[Discovered]) -> Figure:
     for row, part in enumerate(sets):
         top = TITLE + row * (_SIDE + GAP)
         write(figure, MARGIN, top + _SIDE / 2, part.name, align="left")
-        for scene, pictures in enumerate(
-            discovery_rows(part.images, part.truth, part.output, part.background_labels)
-        ):
+        for scene, pictures in enumerate(discovery_rows(part.images, part.truth, part.output, part.background_labels)):
             left = MARGIN + _NAME + scene * (wide + _BETWEEN)
             for column, picture in enumerate((*pictures[:2], *pictures[-2:])):
                 show(figure, Box(left + column * (_SIDE + GAP), top, _SIDE, _SIDE), picture)

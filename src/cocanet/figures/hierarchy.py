@@ -164,9 +164,7 @@ class _Slots(NamedTuple):
     corrected: Float[np.ndarray, "h w 3"]
 
 
-def _paint_slots(
-    output: Output, index: int, truth: Int[Tensor, "h w"] | None, background_labels: int
-) -> _Slots:
+def _paint_slots(output: Output, index: int, truth: Int[Tensor, "h w"] | None, background_labels: int) -> _Slots:
     found = [hard_labels(masks)[index] for masks in (output.decoder_masks, output.encoder_masks)]
     numbers = slot_numbers(found, output.encoder_masks.shape[1], truth, background_labels)[1]
     made = output.encoder_masks if output.masks_from_below is None else output.masks_from_below

@@ -18,8 +18,8 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-SPREAD = 0.005
-"""Added to the variance of a slot's position, where an image is 2 × 2: a slot of one pixel is a disc of some pixels."""
+from cocanet.functional.regrouping import SPREAD, regroup_masks
+
 FLOOR = 1e-6
 """Of masks before their logarithm."""
 EMPTIEST = 1e-4
@@ -40,24 +40,33 @@ def correct_masks(
     slots: float,
     noise: float,
     light: float,
+    regroup: bool = False,
 ) -> Float[Tensor, "b k h w"]:
-    """Masks after so many rounds of feedback; they sum to 1, and slots that are not in use stay empty.
+    """Masks after `rounds` of feedback; they sum to 1, and slots that are not in use stay empty.
 
     `neighbours`, `figure` and `slots` weigh the three voices, a 0 silences one. All see colours in which brightness
-    counts only `light`: a shaded side is still of the object's hue.
+    counts only `light`: a shaded side is still of the object's hue. With `regroup` the pieces of the corrected masks
+    are grouped anew, and as many rounds correct the groups.
     """
     images = images - (1 - light) * images.mean(1, keepdim=True)
-    below = masks.clamp(min=FLOOR).log().masked_fill(~in_use[..., None, None], -torch.inf)
     alike = likeness(images, reach, contrast) if neighbours and rounds else None
-    for _ in range(rounds):
-        logits = below
-        if alike is not None:
-            logits = logits + neighbours * votes(masks, alike)
-        if figure:
-            logits = logits + figure * border_ownership(masks, smallest)[..., None, None]
-        if slots:
-            logits = logits + slots * explanation(masks, images, noise)
-        masks = logits.softmax(1)
+
+    def corrected(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
+        below = masks.clamp(min=FLOOR).log().masked_fill(~in_use[..., None, None], -torch.inf)
+        for _ in range(rounds):
+            logits = below
+            if alike is not None:
+                logits = logits + neighbours * votes(masks, alike)
+            if figure:
+                logits = logits + figure * border_ownership(masks, smallest)[..., None, None]
+            if slots:
+                logits = logits + slots * explanation(masks, images, noise)
+            masks = logits.softmax(1)
+        return masks
+
+    masks = corrected(masks)
+    if regroup and rounds:
+        masks = corrected(regroup_masks(masks, images, in_use, smallest=smallest, noise=noise))
     return masks
 
 

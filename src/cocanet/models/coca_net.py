@@ -78,15 +78,17 @@ class CocaNet(ObjectModel):
         climbed = self._climb(images)
         from_below = masks = self.dendrogram(climbed.levels)
         in_use = climbed.levels[-1].clusters.in_use.squeeze(1)
-        features = climbed.features
+        features, over_nodes = climbed.features, None
         if apart:
             climbed, masks = climbed.detached(), masks.detach()
         if feedback.rounds:
             masks = _corrected(masks, images, in_use, feedback)
-            features = self.hierarchy.pool_again(climbed, self._over_nodes(masks, climbed.levels))
+            over_nodes = self._over_nodes(masks, climbed.levels)
+            features = self.hierarchy.pool_again(climbed, over_nodes)
         elif apart:
             features = self.hierarchy.pool_again(climbed, climbed.levels[-1].clusters.masks.squeeze(1))
-        slots, cells = self._centred(self.hierarchy.slots(features), climbed.levels, masks)
+        regrouped = over_nodes if feedback.regroup else None
+        slots, cells = self._centred(self.hierarchy.slots(features), climbed.levels, masks, regrouped)
         return Encoding(slots, masks, from_below, in_use, cells, climbed.levels)
 
     def masks_from_below(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b k h w"]:
@@ -109,12 +111,16 @@ class CocaNet(ObjectModel):
             return project_on_nodes(masks, self._merged(below))
 
     def _centred(
-        self, slots: Float[Tensor, "b k d"], levels: tuple[Level, ...], masks: Float[Tensor, "b k h w"]
+        self,
+        slots: Float[Tensor, "b k d"],
+        levels: tuple[Level, ...],
+        masks: Float[Tensor, "b k h w"],
+        over_nodes: Float[Tensor, "b k n"] | None,
     ) -> tuple[Float[Tensor, "b k d"], Int[Tensor, "b k 2"] | None]:
         """In their own frame, slots also know their shape, and have a centre: a cell of the decoder's grid."""
         if self.shape is None:
             return slots, None
-        centres = local_centres(levels, masks.detach())
+        centres = local_centres(levels, masks.detach(), over_nodes)
         size, grid = self.config.image_size, self.config.decoder.broadcast
         cells = [x * count // side for x, count, side in zip(centres.unbind(-1), grid, size, strict=True)]
         return slots + self.shape(masks, centres), torch.stack(cells, -1)

@@ -173,19 +173,25 @@ def _reach(config: LevelConfig, grid: tuple[int, int], per_cell: int) -> Reach:
 
 
 @torch.no_grad()
-def local_centres(levels: tuple[Level, ...], masks: Float[Tensor, "b k h w"]) -> Int[Tensor, "b k 2"]:
+def local_centres(
+    levels: tuple[Level, ...], masks: Float[Tensor, "b k h w"], over_nodes: Float[Tensor, "b k n"] | None = None
+) -> Int[Tensor, "b k 2"]:
     """The pixel each slot is centred on: a mean shift over its pixels from its anchor.
 
     Of two pieces in one slot it finds one, where the centre of mass would lie between them. The last slot has no
-    anchor and starts from the node that it has most of.
+    anchor and starts from the node that it has most of; so do all where `over_nodes`, their masks over the last
+    level's nodes, are not those that the anchors gave.
     """
     top = levels[-1].clusters
     image_size = (masks.shape[-2], masks.shape[-1])
     nodes = levels[-2].clusters.geometry if len(levels) > 1 else pixel_geometry(*image_size, device=masks.device)
     batch = len(masks)
     area, position = nodes.area.reshape(-1, top.masks.shape[-1]), nodes.position.reshape(-1, top.masks.shape[-1], 2)
-    most = (top.masks[:, 0, -1] * area).argmax(-1, keepdim=True)
-    start = torch.cat((top.anchors[:, 0], most), -1)
+    if over_nodes is None:
+        most = (top.masks[:, 0, -1] * area).argmax(-1, keepdim=True)
+        start = torch.cat((top.anchors[:, 0], most), -1)
+    else:
+        start = (over_nodes * area.unsqueeze(1)).argmax(-1)
     centres = position.expand(batch, -1, -1).gather(1, start.unsqueeze(-1).expand(-1, -1, 2))
     lines = [torch.arange(side, dtype=masks.dtype, device=masks.device) for side in image_size]
     for _ in range(SHIFTS):

@@ -1,11 +1,11 @@
 """A run's folder: what was asked for, what happened, and the checkpoints. It may be moved anywhere.
 
-    run.json            preset, settings and data
-    metrics.jsonl       losses and validation scores
-    log.txt             what happened, with dates
-    last.safetensors    weights, optimiser and where the run stands
-    best.safetensors    the weights with the lowest validation error
-    pictures/           fixed validation scenes as they were discovered
+run.json            preset, settings and data
+metrics.jsonl       losses and validation scores
+log.txt             what happened, with dates
+last.safetensors    weights, optimiser and where the run stands
+best.safetensors    the weights with the lowest validation error
+pictures/           fixed validation scenes as they were discovered
 """
 
 from __future__ import annotations

@@ -1,0 +1,165 @@
+"""Slots that are one piece each: masks fall into their connected pieces, and pieces are grouped anew.
+
+Two things of one colour share a slot, and a thing with a dark and a bright side has two. The pieces of all masks are
+merged in pairs, always the pair that shortens the description of the picture most, by the description that
+`feedback.explanation` reads: every group tells its share, and a Gaussian each of its colours and its places. So two
+halves that lie side by side join at no cost of place, and two things apart do not.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange, reduce
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+SPREAD = 0.005
+"""Added to the variance of a place, where an image is 2 × 2: a group of one pixel is a disc of some pixels."""
+DOUBT = 0.1
+"""Part of a pixel that regrouped masks leave to all slots."""
+PIECES_PER_SLOT = 4
+"""Only so many of the largest pieces are grouped."""
+
+
+def regroup_masks(
+    masks: Float[Tensor, "b k h w"],
+    colours: Float[Tensor, "b c h w"],
+    in_use: Bool[Tensor, "b k"],
+    *,
+    smallest: float,
+    noise: float,
+) -> Float[Tensor, "b k h w"]:
+    """Masks of whole groups of pieces; a group keeps the slot that had most of it.
+
+    Pieces of less than the share `smallest` belong to nobody, and so evenly to all. `noise` is added to a group's
+    variance of colour.
+    """
+    slots = masks.shape[1]
+    labels = masks.argmax(1)
+    ranks, counted = largest(pieces(labels), PIECES_PER_SLOT * slots, smallest)
+    group = merge_pieces(moments(ranks, colours, counted.shape[-1]), counted, in_use.sum(-1), noise)
+    slot = _slots_of(group, _overlap(ranks, labels, counted.shape[-1], slots), in_use)
+    share_of_all = in_use / in_use.sum(-1, keepdim=True)
+    chosen = F.one_hot(F.pad(slot, (0, 1)), slots).to(masks.dtype)
+    table = (1 - DOUBT) * chosen + DOUBT * share_of_all.unsqueeze(1)
+    table[:, -1] = share_of_all
+    return rearrange(_rows(table, ranks.flatten(1)), "b (h w) k -> b k h w", h=masks.shape[-2])
+
+
+def pieces(labels: Int[Tensor, "b h w"]) -> Int[Tensor, "b h w"]:
+    """Connected pieces of equal labels, corners included, each called by the largest index of its pixels."""
+    height, width = labels.shape[-2:]
+    around = _around(labels, -1)
+    own = torch.arange(height * width, device=labels.device)
+    names = own.view(height, width).expand_as(labels)
+    while True:
+        near = torch.where(around == labels.unsqueeze(1), _around(names, -1), -1).amax(1)
+        # A piece's name learns of what any of its pixels saw, then every pixel asks its name for its own.
+        best = torch.maximum(names, near).flatten(1)
+        known = own.expand_as(best).scatter_reduce(1, names.flatten(1), best, "amax")
+        found = known.gather(1, known.gather(1, best)).view_as(labels)
+        if torch.equal(found, names):
+            return found
+        names = found
+
+
+def largest(
+    names: Int[Tensor, "b h w"], most: int, smallest: float
+) -> tuple[Int[Tensor, "b h w"], Bool[Tensor, "b p"]]:
+    """Every pixel's piece as a rank by area, `most` where it is too small to have one; and which ranks there are."""
+    flat = names.flatten(1)
+    most = min(most, flat.shape[1])
+    area = torch.zeros_like(flat).scatter_add(1, flat, torch.ones_like(flat))
+    top, index = area.topk(most, -1)
+    counted = top >= max(1.0, smallest * flat.shape[1])
+    rank = torch.arange(most, device=names.device).expand_as(index)
+    table = torch.full_like(flat, most).scatter(1, index, torch.where(counted, rank, most))
+    return table.gather(1, flat).view_as(names), counted
+
+
+def moments(ranks: Int[Tensor, "b h w"], colours: Float[Tensor, "b c h w"], count: int) -> Float[Tensor, "b p moments"]:
+    """Of each piece: pixels, Σ colour, Σ |colour|², Σ place, Σ place ⊗ place. Those of a union are their sums."""
+    lines = [torch.linspace(-1, 1, side, device=colours.device, dtype=colours.dtype) for side in ranks.shape[-2:]]
+    row, column = torch.meshgrid(*lines, indexing="ij")
+    place = torch.stack((torch.ones_like(row), row, column, row**2, row * column, column**2))
+    values = torch.cat(
+        (place.expand(len(ranks), -1, -1, -1), reduce(colours**2, "b c h w -> b 1 h w", "sum"), colours), 1
+    )
+    member = F.one_hot(ranks.flatten(1), count + 1).to(colours.dtype)
+    return (values.flatten(2) @ member).mT[:, :count]
+
+
+def description_length(of: Float[Tensor, "*shape moments"], noise: float) -> Float[Tensor, "*shape"]:
+    """Nats to tell a group's pixels by its share and its two Gaussians, less what all pixels cost anyway."""
+    pixels = of[..., 0].clamp(min=1e-6)
+    row, column, rows, product, columns, lengths = (of[..., 1:7] / pixels.unsqueeze(-1)).unbind(-1)
+    colour = of[..., 7:] / pixels.unsqueeze(-1)
+    channels = colour.shape[-1]
+    variance = (lengths - colour.square().sum(-1)).clamp(min=0) / channels + noise
+    determinant = (rows - row**2 + SPREAD) * (columns - column**2 + SPREAD) - (product - row * column) ** 2
+    return pixels * (0.5 * (determinant.log() + channels * variance.log()) - pixels.log())
+
+
+def merge_pieces(
+    of: Float[Tensor, "b p moments"], counted: Bool[Tensor, "b p"], most: Int[Tensor, " b"], noise: float
+) -> Int[Tensor, "b p"]:
+    """The group of each piece, called by one of its pieces: pairs merge while that pays or they are too many."""
+    batch, count = counted.shape
+    group = torch.arange(count, device=of.device).repeat(batch, 1)
+    alive = counted.clone()
+    image = torch.arange(batch, device=of.device)
+    of = of.clone()
+    itself = torch.eye(count, dtype=torch.bool, device=of.device)
+    for _ in range(count - 1):
+        alone = description_length(of, noise)
+        together = description_length(of.unsqueeze(1) + of.unsqueeze(2), noise)
+        price = together - alone.unsqueeze(1) - alone.unsqueeze(2)
+        price = price.masked_fill(itself | ~(alive.unsqueeze(1) & alive.unsqueeze(2)), torch.inf)
+        cheapest, pair = price.flatten(1).min(-1)
+        merges = cheapest.isfinite() & ((cheapest < 0) | (alive.sum(-1) > most))
+        if not merges.any():
+            break
+        into, gone = pair // count, pair % count
+        of[image, into] += of[image, gone] * merges.unsqueeze(-1)
+        alive[image, gone] &= ~merges
+        group = torch.where((group == gone.unsqueeze(-1)) & merges.unsqueeze(-1), into.unsqueeze(-1), group)
+    return group
+
+
+def _slots_of(
+    group: Int[Tensor, "b p"], overlap: Float[Tensor, "b p k"], in_use: Bool[Tensor, "b k"]
+) -> Int[Tensor, "b p"]:
+    """The slot of each piece's group: groups choose in the order of what a slot already had of them."""
+    batch, _, slots = overlap.shape
+    shared = torch.zeros_like(overlap).scatter_add(1, group.unsqueeze(-1).expand_as(overlap), overlap)
+    wish = shared.masked_fill(~(shared.sum(-1, keepdim=True) > 0) | ~in_use.unsqueeze(1), -torch.inf)
+    image = torch.arange(batch, device=overlap.device)
+    slot = torch.zeros_like(group)
+    for _ in range(slots):
+        best, pair = wish.flatten(1).max(-1)
+        which, chosen = pair // slots, pair % slots
+        slot[image, which] = torch.where(best.isfinite(), chosen, slot[image, which])
+        wish[image, which] = -torch.inf
+        wish[image, :, chosen] = -torch.inf
+    return slot.gather(1, group)
+
+
+def _overlap(
+    ranks: Int[Tensor, "b h w"], labels: Int[Tensor, "b h w"], count: int, slots: int
+) -> Float[Tensor, "b p k"]:
+    pair = ranks.flatten(1) * slots + labels.flatten(1)
+    pixels = torch.zeros(len(ranks), (count + 1) * slots, device=ranks.device)
+    return pixels.scatter_add(1, pair, torch.ones_like(pair, dtype=pixels.dtype)).view(-1, count + 1, slots)[:, :count]
+
+
+def _rows(table: Float[Tensor, "b p k"], index: Int[Tensor, "b n"]) -> Float[Tensor, "b n k"]:
+    return table.gather(1, index.unsqueeze(-1).expand(-1, -1, table.shape[-1]))
+
+
+def _around(grid: Int[Tensor, "b h w"], outside: int) -> Int[Tensor, "b 8 h w"]:
+    """The eight neighbours of every pixel."""
+    height, width = grid.shape[-2:]
+    padded = F.pad(grid, [1] * 4, value=outside)
+    steps = [(row, column) for row in range(3) for column in range(3) if (row, column) != (1, 1)]
+    return torch.stack([padded[:, row : row + height, column : column + width] for row, column in steps], 1)
