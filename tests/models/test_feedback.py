@@ -13,12 +13,14 @@ from cocanet.models.model import reconstruction_loss
 from tests.models.test_coca_net import DEEP, FLAT, images, in_slot_frame, small
 
 ON = FeedbackConfig(rounds=3, contrast=0.4)
+WAYS = {"corrected": ON, "regrouped": replace(ON, regroup=True)}
 CONFIGS = {"two": small(), "four": DEEP, "one": FLAT, "slot frame": in_slot_frame(small())}
 
 
+@pytest.mark.parametrize("feedback", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_masks_sum_to_one_and_every_weight_has_a_gradient(config):
-    model, x = cocanet.build(replace(config, feedback=ON), seed=0), images(config, 3)
+def test_masks_sum_to_one_and_every_weight_has_a_gradient(config, feedback):
+    model, x = cocanet.build(replace(config, feedback=feedback), seed=0), images(config, 3)
     out = model(x)
     torch.testing.assert_close(out.encoder_masks.sum(1), torch.ones(3, *config.image_size), atol=1e-5, rtol=0)
     assert (out.encoder_masks - out.masks_from_below).abs().max() > 0.01
@@ -77,8 +79,9 @@ def test_pooling_again_under_the_masks_from_below_changes_no_slot(config):
         torch.testing.assert_close(again.slots, plain.slots, atol=2e-3, rtol=0)
 
 
-def test_an_image_alone_equals_the_image_in_a_batch():
-    model = cocanet.build(replace(in_slot_frame(small()), feedback=ON), seed=0).eval()
+@pytest.mark.parametrize("feedback", WAYS.values(), ids=WAYS)
+def test_an_image_alone_equals_the_image_in_a_batch(feedback):
+    model = cocanet.build(replace(in_slot_frame(small()), feedback=feedback), seed=0).eval()
     x = images(small(), 4)
     with torch.no_grad():
         together = model(x)
@@ -88,8 +91,9 @@ def test_an_image_alone_equals_the_image_in_a_batch():
             torch.testing.assert_close(alone.slots[0], together.slots[index], atol=1e-4, rtol=1e-3)
 
 
-def test_slots_that_pad_an_image_stay_empty():
-    config = replace(small(), dynamic=DynamicSlots(stop_below=0.2, most=8), feedback=ON)
+@pytest.mark.parametrize("feedback", WAYS.values(), ids=WAYS)
+def test_slots_that_pad_an_image_stay_empty(feedback):
+    config = replace(small(), dynamic=DynamicSlots(stop_below=0.2, most=8), feedback=feedback)
     model = cocanet.build(config, seed=0).eval()
     x = torch.cat((images(config, 3), torch.full((1, 3, 8, 12), 0.5)))
     with torch.no_grad():
@@ -106,6 +110,20 @@ def test_works_under_autocast_in_full_precision():
         out = model(x)
     assert out.encoder_masks.dtype == torch.float32
     torch.testing.assert_close(out.encoder_masks.sum(1), torch.ones(2, 8, 12), atol=1e-5, rtol=0)
+
+
+def test_a_regrouped_slot_is_centred_in_its_own_mask():
+    """It may lie far from the anchor that its slot had."""
+    config = in_slot_frame(small())
+    model = cocanet.build(replace(config, feedback=WAYS["regrouped"]), seed=0).eval()
+    with torch.no_grad():
+        found = model.encode(images(config, 8))
+    (height, width), grid = config.image_size, config.decoder.broadcast
+    rows, columns = (found.cells[..., axis] * (height, width)[axis] // grid[axis] for axis in (0, 1))
+    sure = found.masks.amax((-2, -1)) > 0.9
+    own = found.masks.flatten(2).gather(2, (rows * width + columns).unsqueeze(-1)).squeeze(-1)
+    assert sure.any()
+    assert (own[sure] > 0.3).float().mean() > 0.9
 
 
 @pytest.mark.parametrize(
