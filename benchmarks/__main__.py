@@ -85,9 +85,7 @@ def rivals(chosen: Benchmarks) -> Table:
         for preset in (data_set, *(f"{model}-{data_set}" for model in MODELS)):
             step = measure_apart(preset, batch, "ours", chosen.repeats, chosen.threads)
             ratio = f"{step.seconds / step.limit:.2f}×"
-            table.add_row(
-                preset, str(batch), f"{step.seconds:.3f}", f"{step.limit:.3f}", ratio, f"{step.gigaflop:.1f}"
-            )
+            table.add_row(preset, str(batch), f"{step.seconds:.3f}", f"{step.limit:.3f}", ratio, f"{step.gigaflop:.1f}")
     return table
 
 

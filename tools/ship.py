@@ -13,7 +13,7 @@ from typing import Any
 import tyro
 
 from cocanet.config import CocaNetConfig, FeedbackConfig, Preset
-from cocanet.config_file import first_difference, from_plain, to_plain
+from cocanet.config.plain import first_difference, from_plain, to_plain
 from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
 from cocanet.figures.command import save_figure
 from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of

@@ -15,7 +15,7 @@ from cocanet.config import (
     LevelConfig,
     Preset,
 )
-from cocanet.functional.windows import Window
+from cocanet.config.windows import Window
 from cocanet.presets import with_quick_recipe
 
 SMALLEST, LARGEST, UNIT = 32, 256, 16

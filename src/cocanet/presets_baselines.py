@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from cocanet.config import DataConfig, Preset, TrainConfig
-from cocanet.models.baselines.config import BoQsaConfig, InvSaConfig, SlotAttentionConfig
-from cocanet.models.baselines.genesis_v2_config import GenesisV2Config
+from cocanet.config.rivals import BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
 from cocanet.presets import PRESETS
 
 DATA_SETS = tuple(PRESETS)

@@ -16,7 +16,7 @@ import safetensors.torch
 from torch import Tensor, nn
 
 from cocanet.config import Preset
-from cocanet.config_file import from_plain, to_plain
+from cocanet.config.plain import from_plain, to_plain
 from cocanet.files import sync_folder, write_atomically
 from cocanet.models.build import build
 from cocanet.models.model import ObjectModel

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
-from cocanet.functional.clustering import break_stick, choose_anchors, clusters_in_use, dilated_candidates
+from cocanet.config.windows import dilated_candidates
+from cocanet.functional.clustering import break_stick, choose_anchors, clusters_in_use
 from tests.reference import equations
 
 

@@ -3,7 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cocanet.functional.windows import grid_after, partition, unpartition
+from cocanet.config.windows import grid_after
+from cocanet.functional.windows import partition, unpartition
 
 sides = st.integers(1, 4)
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cocanet.config_file import from_plain
+from cocanet.config.plain import from_plain
 from cocanet.files import read_json, write_atomically
 
 FILE = "compare.json"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cocanet import presets
 from cocanet.config import Preset
-from cocanet.config_file import first_difference, from_plain, to_plain
+from cocanet.config.plain import first_difference, from_plain, to_plain
 from cocanet.data.splits import at_size, open_split
 from cocanet.files import read_json, write_atomically
 from cocanet.presets_baselines import MODELS as RIVALS

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import torch
 
 from cocanet.config import CocaNetConfig, Preset
+from cocanet.config.rivals import AttentionConfig
 from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.splits import fingerprint
 from cocanet.evaluation.data import EvaluationData, choose_data
 from cocanet.evaluation.protocol import SCORES, SLOTS, Scored, score_batches
-from cocanet.models.baselines.config import AttentionConfig
 from cocanet.models.build import build
 from cocanet.paper_scores import TITLES, PaperRow, paper_row
 from cocanet.presets import with_dynamic_slots

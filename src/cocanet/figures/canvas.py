@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
 
-from cocanet.functional.windows import Window
+from cocanet.config.windows import Window
 
 PAGE = 7.0
 """Width of a paper's page in inches; no picture is wider."""

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from cocanet.config.windows import Window
 from cocanet.figures.canvas import (
     GAP,
     INK,
@@ -32,7 +33,6 @@ from cocanet.figures.canvas import (
 )
 from cocanet.figures.colours import PALETTE, paint, slot_numbers
 from cocanet.figures.nodes import anchor_positions, of_one_image, spread, window_pixels
-from cocanet.functional.windows import Window
 from cocanet.metrics.functional.contingency import hard_labels
 from cocanet.models.output import Level, Output
 

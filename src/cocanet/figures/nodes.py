@@ -8,9 +8,10 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
+from cocanet.config.windows import Window, grid_after
 from cocanet.functional.geometry import pixel_geometry
 from cocanet.functional.hierarchy import merge_masks
-from cocanet.functional.windows import Window, grid_after, partition, unpartition
+from cocanet.functional.windows import partition, unpartition
 from cocanet.layers.coca import Clusters
 from cocanet.models.output import Level
 

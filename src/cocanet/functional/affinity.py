@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cocanet.functional.windows import Window
+from cocanet.config.windows import Window
 
 FLOOR = 1e-5
 """Affinities are kept in [FLOOR, 1 - FLOOR], so that products of many of them stay away from 0."""

@@ -63,15 +63,3 @@ def break_stick(
 def clusters_in_use(wanted: Bool[Tensor, "*batch a"]) -> Bool[Tensor, "*batch a+1"]:
     """Which of the masks of `break_stick` are clusters, the remainder included, and which are mere padding."""
     return torch.nn.functional.pad(wanted, (1, 0), value=True)
-
-
-def dilated_candidates(window: tuple[int, int], per_cell: int, stride: int) -> list[int]:
-    """Indices of the nodes in every `stride`-th cell of a window, in both directions, from the middle of a step."""
-    height, width = window
-    first = (stride - 1) // 2
-    return [
-        (row * width + column) * per_cell + node
-        for row in range(min(first, height - 1), height, stride)
-        for column in range(min(first, width - 1), width, stride)
-        for node in range(per_cell)
-    ]

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cocanet.functional.windows import Window, partition
+from cocanet.config.windows import Window
+from cocanet.functional.windows import partition
 
 PIXEL_INERTIA = 1 / 6
 """Moment of inertia of a unit square about its centre."""

@@ -9,7 +9,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from cocanet.functional.windows import Window, grid_after
+from cocanet.config.windows import Window, grid_after
 
 
 def merge_masks(

@@ -10,15 +10,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-Window = tuple[int, int]
-
-
-def grid_after(grid: tuple[int, int], window: Window) -> tuple[int, int]:
-    """Cells that remain when each window of a grid becomes one cell."""
-    (rows, columns), (height, width) = grid, window
-    if rows % height or columns % width:
-        raise ValueError(f"a grid of {rows}×{columns} cells does not divide into windows of {height}×{width}")
-    return rows // height, columns // width
+from cocanet.config.windows import Window, grid_after
 
 
 def partition(grid: Float[Tensor, "b rows columns c d"], window: Window) -> Float[Tensor, "b w n d"]:

@@ -10,9 +10,11 @@ from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from cocanet.functional.windows import Window, grid_after, unpartition
+from cocanet.config import NormScope
+from cocanet.config.windows import Window, grid_after
+from cocanet.functional.windows import unpartition
 from cocanet.layers.linear import MLP, linear
-from cocanet.layers.norm import GroupNorm, NormScope
+from cocanet.layers.norm import GroupNorm
 
 
 class Context(NamedTuple):

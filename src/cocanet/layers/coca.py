@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from cocanet.config import AnchorRule, NormScope
+from cocanet.config.windows import Window, dilated_candidates
 from cocanet.functional.affinity import Points, affinity, distance_scale, distances
 from cocanet.functional.clustering import (
     break_stick,
     choose_anchors,
     clusters_in_use,
-    dilated_candidates,
 )
 from cocanet.functional.compactness import compactness
 from cocanet.functional.geometry import Geometry, pool_geometry
 from cocanet.functional.pooling import pool
-from cocanet.functional.windows import Window
 from cocanet.layers.linear import MLP, linear
-from cocanet.layers.norm import GroupNorm, NormScope
+from cocanet.layers.norm import GroupNorm
 from cocanet.layers.precision import full_precision
-
-AnchorRule = Literal["compact", "random"]
 
 CHUNK = {"cpu": 2**20}
 """Affinities scored at a time: a few megabytes stay in a CPU's cache, elsewhere larger pieces keep the device busy."""

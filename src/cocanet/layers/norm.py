@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-NormScope = Literal["node", "image"]
+from cocanet.config import NormScope
 
 
 def group_norm(x: Float[Tensor, "b *nodes d"], groups: int, eps: float) -> Float[Tensor, "b *nodes d"]:

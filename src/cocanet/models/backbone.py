@@ -7,9 +7,9 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cocanet.config import BackboneConfig
+from cocanet.config import BackboneConfig, NormScope
 from cocanet.layers.linear import MLP, conv, linear
-from cocanet.layers.norm import GroupNorm, NormScope
+from cocanet.layers.norm import GroupNorm
 from cocanet.layers.position import PositionEmbedding
 
 

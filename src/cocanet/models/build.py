@@ -8,12 +8,11 @@ from typing import Any, overload
 import torch
 
 from cocanet.config import CocaNetConfig, ModelConfig, Preset
+from cocanet.config.rivals import BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
 from cocanet.layers.position import ShapeEmbedding
 from cocanet.models.backbone import Backbone
 from cocanet.models.baselines.bo_qsa import BoQsa
-from cocanet.models.baselines.config import BoQsaConfig, InvSaConfig, SlotAttentionConfig
 from cocanet.models.baselines.genesis_v2 import GenesisV2
-from cocanet.models.baselines.genesis_v2_config import GenesisV2Config
 from cocanet.models.baselines.inv_sa import InvSa
 from cocanet.models.baselines.slot_attention import SlotAttention
 from cocanet.models.coca_net import CocaNet

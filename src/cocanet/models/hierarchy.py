@@ -10,9 +10,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from cocanet.config import CocaNetConfig, LevelConfig
+from cocanet.config.windows import grid_after
 from cocanet.functional.geometry import EMPTY, Geometry, partition_geometry, pixel_geometry
 from cocanet.functional.pooling import Pooled, pool, pool_again
-from cocanet.functional.windows import grid_after, partition
+from cocanet.functional.windows import partition
 from cocanet.layers.attention import GlobalReach, NeighbourhoodReach, Reach, RefineBlock, WindowReach
 from cocanet.layers.coca import Clusters, CocaLayer
 from cocanet.layers.linear import MLP

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cocanet.functional.windows import Window
+from cocanet.config.windows import Window
 from cocanet.layers.coca import Clusters
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from cocanet.config import Preset
-from cocanet.config_file import first_difference, to_plain
+from cocanet.config.plain import first_difference, to_plain
 from cocanet.evaluation.command import show_progress
 from cocanet.evaluation.files import RESULT, write_evaluation
 from cocanet.evaluation.trained import FORMAT, VERSION, EvaluationSettings, change_slots, evaluate_trained

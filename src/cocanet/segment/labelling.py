@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
-from cocanet.functional.windows import Window
+from cocanet.config.windows import Window
 from cocanet.segment.placement import Placement, largest_masks, resample_masks, windows_of
 from cocanet.segment.result import Segmentation
 from cocanet.segment.shapes import border_pixels, count_pixels

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int, UInt8
 from PIL import Image
 from torch import Tensor
 
-from cocanet.functional.windows import Window
+from cocanet.config.windows import Window
 
 Fit = Literal["stretch", "pad", "crop"]
 

@@ -11,7 +11,7 @@ import safetensors
 import safetensors.torch
 
 from cocanet.config import Preset
-from cocanet.config_file import from_plain, to_plain
+from cocanet.config.plain import from_plain, to_plain
 from cocanet.files import write_atomically
 from cocanet.models.build import build
 from cocanet.models.model import ObjectModel

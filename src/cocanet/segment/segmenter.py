@@ -18,8 +18,8 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
 from cocanet.config import CocaNetConfig, DynamicSlots, FeedbackConfig, Preset
+from cocanet.config.windows import Window
 from cocanet.functional.hierarchy import merge_masks
-from cocanet.functional.windows import Window
 from cocanet.models.coca_net import CocaNet, as_coca_net
 from cocanet.models.model import ObjectModel
 from cocanet.segment.images import ImageLike, read_pixels, separate

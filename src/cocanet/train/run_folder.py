@@ -24,7 +24,7 @@ import torch
 from rich.filesize import decimal
 
 from cocanet.config import Preset, RunConfig
-from cocanet.config_file import first_difference, from_plain, to_plain
+from cocanet.config.plain import first_difference, from_plain, to_plain
 from cocanet.files import existing_parent, read_json, sync_folder, write_atomically
 
 FORMAT = "cocanet-run"

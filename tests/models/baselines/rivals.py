@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from cocanet.config.rivals import AttentionConfig, BoQsaConfig, InvSaConfig, SlotAttentionConfig
 from cocanet.models.baselines.attention_model import AttentionModel
 from cocanet.models.baselines.bo_qsa import BoQsa
-from cocanet.models.baselines.config import AttentionConfig, BoQsaConfig, InvSaConfig, SlotAttentionConfig
 from cocanet.models.baselines.inv_sa import InvSa
 from cocanet.models.baselines.slot_attention import SlotAttention
 

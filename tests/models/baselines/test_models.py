@@ -6,9 +6,9 @@ import pytest
 import safetensors.torch
 import torch
 
-from cocanet.config_file import from_plain, to_plain
+from cocanet.config.plain import from_plain, to_plain
+from cocanet.config.rivals import BoQsaConfig, InvSaConfig, SlotAttentionConfig
 from cocanet.data.scenes import make_scenes
-from cocanet.models.baselines.config import BoQsaConfig, InvSaConfig, SlotAttentionConfig
 from tests.models.baselines import rivals
 
 

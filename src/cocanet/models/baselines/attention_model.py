@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from cocanet.config import ConvConfig, DecoderConfig
+from cocanet.config.rivals import AttentionConfig
 from cocanet.models.baselines.attention_masks import enlarge, share, stretch
-from cocanet.models.baselines.config import AttentionConfig
 from cocanet.models.baselines.iterative_attention import Attended
 from cocanet.models.decoder import BroadcastDecoder, Painting
 from cocanet.models.model import ObjectModel

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from cocanet.config.rivals import BoQsaConfig
 from cocanet.layers.precision import full_precision
 from cocanet.models.baselines.attention_model import AttentionModel, broadcast_decoder
-from cocanet.models.baselines.config import BoQsaConfig
 from cocanet.models.baselines.conv_encoder import PixelEncoder
 from cocanet.models.baselines.iterative_attention import Attended, SlotIteration, damped_weights
 from cocanet.models.baselines.slot_update import SlotUpdate

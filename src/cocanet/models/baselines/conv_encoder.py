@@ -7,8 +7,8 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from cocanet.config.rivals import AttentionConfig
 from cocanet.layers.position import PositionEmbedding
-from cocanet.models.baselines.config import AttentionConfig
 from cocanet.models.baselines.mlp import ReluMLP
 
 KERNEL = 5

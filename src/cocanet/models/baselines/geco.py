@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from cocanet.models.baselines.genesis_v2_config import GecoConfig
+from cocanet.config.rivals import GecoConfig
 
 _PIXELS = 64**2
 """What the step is given for."""

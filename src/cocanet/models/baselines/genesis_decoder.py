@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cocanet.models.baselines.genesis_v2_config import NORM_GROUPS
+from cocanet.config.rivals import NORM_GROUPS
 from cocanet.models.baselines.instance_colouring import coordinates
 
 ENLARGED = 16

@@ -15,12 +15,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from cocanet.config.rivals import GenesisV2Config
 from cocanet.layers.precision import full_precision
 from cocanet.models.baselines.autoregressive_prior import AutoregressivePrior
 from cocanet.models.baselines.gaussian import Gaussian, divergence, mixture_error
 from cocanet.models.baselines.geco import Geco
 from cocanet.models.baselines.genesis_decoder import GenesisDecoder
-from cocanet.models.baselines.genesis_v2_config import GenesisV2Config
 from cocanet.models.baselines.instance_colouring import InstanceColouring
 from cocanet.models.baselines.unet import UNet, conv_block
 from cocanet.models.model import ObjectModel

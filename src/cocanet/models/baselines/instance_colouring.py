@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from cocanet.config.rivals import GenesisV2Config, Kernel
 from cocanet.layers.precision import full_precision
-from cocanet.models.baselines.genesis_v2_config import GenesisV2Config, Kernel
 from cocanet.models.baselines.unet import conv_block
 
 LIMITS = (0.01, 0.99)

@@ -7,10 +7,10 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from cocanet.config.rivals import InvSaConfig
 from cocanet.layers.precision import full_precision
 from cocanet.models.baselines.attention_masks import enlarge
 from cocanet.models.baselines.attention_model import EVALUATION_SEED, AttentionModel
-from cocanet.models.baselines.config import InvSaConfig
 from cocanet.models.baselines.conv_encoder import ConvEncoder
 from cocanet.models.baselines.invariant_attention import (
     EPS,

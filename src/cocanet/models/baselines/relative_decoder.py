@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from cocanet.config.rivals import InvSaConfig
 from cocanet.layers.linear import conv, linear, transposed_conv
-from cocanet.models.baselines.config import InvSaConfig
 from cocanet.models.decoder import Painting
 
 

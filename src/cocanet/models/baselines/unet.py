@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cocanet.models.baselines.genesis_v2_config import NORM_GROUPS
+from cocanet.config.rivals import NORM_GROUPS
 
 BOTTOM = 4
 _BOTTLENECK = 128

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from cocanet.config.rivals import GecoConfig
 from cocanet.models.baselines.geco import Geco
-from cocanet.models.baselines.genesis_v2_config import GecoConfig
 from tests.models.baselines.genesis import reference
 
 GOAL = 0.5655 * 3 * 32 * 32

@@ -1,8 +1,8 @@
 import pytest
 
-from cocanet.config_file import from_plain, to_plain
+from cocanet.config.plain import from_plain, to_plain
+from cocanet.config.rivals import GecoConfig, GenesisV2Config
 from cocanet.models.baselines.genesis_v2 import GenesisV2
-from cocanet.models.baselines.genesis_v2_config import GecoConfig, GenesisV2Config
 from cocanet.presets_baselines import genesis_v2
 from cocanet.train.optimiser import learning_rate_factor
 from tests.models.baselines.genesis.tiny import tiny_config

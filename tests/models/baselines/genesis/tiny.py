@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from cocanet.config.rivals import GenesisV2Config
 from cocanet.models.baselines.genesis_v2 import GenesisV2
-from cocanet.models.baselines.genesis_v2_config import GenesisV2Config
 
 
 def tiny_config(**changes: Any) -> GenesisV2Config:

@@ -1,12 +1,19 @@
-"""Configurations of the paper's rivals; they need nothing of `cocanet.config`, which may name them."""
+"""The paper's rivals as numbers."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from cocanet.config.checks import by, positive
+
 EncoderMasks = Literal["slots", "paper"]
+Kernel = Literal["gaussian", "laplacian", "epanechnikov"]
+
+SMALLEST_SIDE = 16
+"""The decoder enlarges by 16, the U-Net shrinks to 4×4."""
+NORM_GROUPS = 8
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class AttentionConfig:
     """The softmax over slots, or what the COCA paper evaluates, which need not sum to 1."""
 
     def __post_init__(self) -> None:
-        _positive(
+        positive(
             image_height=self.image_size[0],
             image_width=self.image_size[1],
             slots=self.slots,
@@ -48,11 +55,11 @@ class AttentionConfig:
                 raise ValueError(f"the {name} needs at least one layer and strides of 1 or more; got {strides}")
         shrinks = math.prod(self.encoder_strides)
         if any(side % shrinks for side in self.image_size):
-            raise ValueError(f"the encoder shrinks by {shrinks}, which does not divide {_by(self.image_size)} images")
+            raise ValueError(f"the encoder shrinks by {shrinks}, which does not divide {by(self.image_size)} images")
         enlarges = math.prod(self.decoder_strides)
         made = (self.broadcast[0] * enlarges, self.broadcast[1] * enlarges)
         if made != self.image_size:
-            raise ValueError(f"the decoder makes {_by(made)} images; expected {_by(self.image_size)}")
+            raise ValueError(f"the decoder makes {by(made)} images; expected {by(self.image_size)}")
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -84,11 +91,11 @@ class InvSaConfig(AttentionConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _positive(decoder_channels=self.decoder_channels, decoder_kernel=self.decoder_kernel)
+        positive(decoder_channels=self.decoder_channels, decoder_kernel=self.decoder_kernel)
         if self.decoder_kernel % 2 == 0:
             raise ValueError(f"a decoder kernel must be odd to keep the resolution; got {self.decoder_kernel}")
         if self.scale_unit is not None:
-            _positive(scale_unit=self.scale_unit)
+            positive(scale_unit=self.scale_unit)
 
 
 @dataclass(frozen=True)
@@ -110,11 +117,59 @@ class BoQsaConfig(AttentionConfig):
             raise ValueError(f"noisy_share must lie between 0 and 1; got {self.noisy_share}")
 
 
-def _positive(**values: int | float) -> None:
-    for name, value in values.items():
-        if value <= 0:
-            raise ValueError(f"{name} must be positive; got {value}")
+@dataclass(frozen=True)
+class GecoConfig:
+    """How the KL divergence's weight β follows the reconstruction error."""
+
+    goal: float = 0.5655
+    """Error per pixel and colour to aim at, in nats; with a deviation of 0.7 it is a squared error of 0.0032."""
+    step: float = 1e-5
+    """Rate at which β moves, for 64×64 pixels; it is inverse to their number."""
+    speed_up: float = 10.0
+    """So much faster does β grow, once the goal is reached, than it shrinks."""
+    momentum: float = 0.99
+    """Of the error's moving average."""
+    beta: float = 1.0
+    """Where β begins."""
+    beta_range: tuple[float, float] = (1e-10, 1e10)
+
+    def __post_init__(self) -> None:
+        positive(goal=self.goal, step=self.step, speed_up=self.speed_up)
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must be 0 or more and below 1; got {self.momentum}")
+        low, high = self.beta_range
+        if not 0 < low <= self.beta <= high:
+            raise ValueError(f"beta must lie in its range of positive numbers; got {self.beta} and {low} to {high}")
 
 
-def _by(size: tuple[int, int]) -> str:
-    return f"{size[0]}×{size[1]}"
+@dataclass(frozen=True)
+class GenesisV2Config:
+    """GENESIS-v2 for square images of one size."""
+
+    image_size: tuple[int, int]
+    slots: int
+    features: int = 64
+    """Channels of a pixel's features, and numbers in a slot."""
+    colours: int = 8
+    """Channels of a pixel's colour in the embedding that the masks are grown in."""
+    kernel: Kernel = "gaussian"
+    """How likeness falls with the distance of two colours."""
+    pixel_deviation: float = 0.7
+    """Standard deviation of a pixel around the colour that a slot paints."""
+    geco: GecoConfig = field(default_factory=GecoConfig)
+    kind: Literal["genesis-v2"] = "genesis-v2"
+
+    def __post_init__(self) -> None:
+        height, width = self.image_size
+        if height != width or height < SMALLEST_SIDE or height & (height - 1):
+            raise ValueError(
+                f"GENESIS-v2 takes square images whose side is a power of two from {SMALLEST_SIDE}; "
+                f"got {height}×{width}"
+            )
+        if self.slots < 2:
+            raise ValueError(f"slots must be at least 2; got {self.slots}")
+        if not 0 < self.features <= 64 or self.features % NORM_GROUPS:
+            raise ValueError(f"features must be a multiple of {NORM_GROUPS} up to 64; got {self.features}")
+        if self.colours < 2:
+            raise ValueError(f"colours must be at least 2, for row and column; got {self.colours}")
+        positive(pixel_deviation=self.pixel_deviation)

@@ -1,0 +1,41 @@
+"""A complete run: model, data and training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cocanet.config.coca_net import CocaNetConfig
+from cocanet.config.rivals import BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
+from cocanet.config.training import TrainConfig
+
+ModelConfig = CocaNetConfig | SlotAttentionConfig | InvSaConfig | BoQsaConfig | GenesisV2Config
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """The data set a preset is for."""
+
+    name: str
+    background_labels: int = 1
+    max_objects: int | None = None
+    """Most objects in a scene, where scenes are made."""
+    resize: bool = False
+    """Whether images of another size are resized to the model's, or refused."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A complete published run: model, data and training."""
+
+    name: str
+    model: ModelConfig
+    data: DataConfig
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        train = self.train
+        if (train.encoder_first or train.decoder_apart) and not isinstance(self.model, CocaNetConfig):
+            raise ValueError(
+                f"only the encoder of a coca-net learns without its decoder; got encoder_first={train.encoder_first} "
+                f"and decoder_apart={train.decoder_apart} for a {self.model.kind}"
+            )
