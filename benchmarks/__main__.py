@@ -12,7 +12,7 @@ from rich.table import Table
 
 from benchmarks.measure import measure_apart
 from benchmarks.scaling import config_for, encoder_seconds_per_pixel
-from cocanet.presets_baselines import MODELS
+from cocanet.presets.rivals import MODELS
 
 SPEED = (("tetrominoes", 16), ("multi-dsprites", 8), ("objects-room", 8), ("shapestacks", 8), ("clevr6", 2))
 NO_TRANSCRIPTION = (("clevrtex", 2),)

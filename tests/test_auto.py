@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cocanet
-from cocanet.auto import choose, windows_for, working_size
+from cocanet.presets.auto import choose, windows_for, working_size
 
 SIZES = st.tuples(st.integers(1, 2000), st.integers(1, 2000))
 

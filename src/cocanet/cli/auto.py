@@ -10,12 +10,12 @@ import tyro
 from rich.console import Console
 from rich.filesize import decimal
 
-from cocanet.auto import Choice, choose
 from cocanet.config import DataConfig
 from cocanet.data.commands import fill
 from cocanet.data.readers import open_source
 from cocanet.data.splits import cache_folder, is_complete, open_split
 from cocanet.data.views import size_of
+from cocanet.presets.auto import Choice, choose
 from cocanet.train.estimate import estimate_step
 
 NAME = "auto"

@@ -11,9 +11,9 @@ import tyro
 from rich.console import Console
 
 from cocanet import presets
-from cocanet.auto import check_slots, choose
 from cocanet.cli import auto
 from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
+from cocanet.presets.auto import check_slots, choose
 from cocanet.train.run_folder import DataChoice, RunFolder, Settings
 
 

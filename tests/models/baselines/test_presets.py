@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cocanet import presets
-from cocanet.presets_baselines import BASELINES, slot_attention
+from cocanet.presets.rivals import RIVALS, slot_attention
 from tests.models.baselines import rivals
 
 SIZES = {
@@ -62,13 +62,13 @@ def parameters(kind: str, size: int, slots: int) -> int:
 
 def test_every_rival_has_every_data_set():
     kinds = (*KINDS, "genesis-v2")
-    assert set(BASELINES) == {f"{kind}-{data_set}" for kind in kinds for data_set in SIZES}
+    assert set(RIVALS) == {f"{kind}-{data_set}" for kind in kinds for data_set in SIZES}
 
 
 @pytest.mark.parametrize("data_set", SIZES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_size_slots_data_and_parameters(kind, data_set):
-    baseline = BASELINES[f"{kind}-{data_set}"]()
+    baseline = RIVALS[f"{kind}-{data_set}"]()
     side, slots = SIZES[data_set]
     assert baseline.name == f"{kind}-{data_set}"
     assert baseline.model.kind == kind
@@ -91,7 +91,7 @@ def test_slot_attention_is_as_large_as_published():
 def test_features_have_the_published_resolution(kind, grids):
     for data_set, (side, _) in SIZES.items():
         cells = dict(zip((32, 64, 128), grids, strict=True))[side]
-        assert BASELINES[f"{kind}-{data_set}"]().model.grid == (cells, cells)
+        assert RIVALS[f"{kind}-{data_set}"]().model.grid == (cells, cells)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_features_have_the_published_resolution(kind, grids):
 )
 def test_strides(kind, layers):
     for data_set, (side, _) in SIZES.items():
-        model = BASELINES[f"{kind}-{data_set}"]().model
+        model = RIVALS[f"{kind}-{data_set}"]().model
         encoder, broadcast, decoder = layers[side]
         assert model.encoder_strides == tuple(map(int, encoder))
         assert model.broadcast == (broadcast, broadcast)
@@ -113,18 +113,18 @@ def test_strides(kind, layers):
 
 def test_bo_qsa_drops_paths_and_anneals_noise_as_its_authors_do():
     for data_set in SIZES:
-        model = BASELINES[f"bo-qsa-{data_set}"]().model
+        model = RIVALS[f"bo-qsa-{data_set}"]().model
         assert (model.drop_path, model.noisy_share * 250_000) == (0.2, 30_000)
 
 
 def test_only_inv_sa_on_tetrominoes_leaves_scale_out():
-    units = {data_set: BASELINES[f"inv-sa-{data_set}"]().model.scale_unit for data_set in SIZES}
+    units = {data_set: RIVALS[f"inv-sa-{data_set}"]().model.scale_unit for data_set in SIZES}
     assert units == dict.fromkeys(SIZES, 5.0) | {"tetrominoes": None}
 
 
 @pytest.mark.parametrize("data_set", SIZES)
 def test_training(data_set):
-    found = {kind: BASELINES[f"{kind}-{data_set}"]().train for kind in KINDS}
+    found = {kind: RIVALS[f"{kind}-{data_set}"]().train for kind in KINDS}
     for train in found.values():
         assert (train.learning_rate, train.weight_decay, train.crop_padding) == (4e-4, 0, 0)
     courses = {kind: (t.steps, t.batch_size, t.warmup_steps, t.clip_norm, t.decay) for kind, t in found.items()}
@@ -143,7 +143,7 @@ def test_an_unknown_data_set_is_refused():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_takes_a_step(kind):
-    baseline = BASELINES[f"{kind}-tetrominoes"]()
+    baseline = RIVALS[f"{kind}-tetrominoes"]()
     torch.manual_seed(0)
     model, x = rivals.CLASSES[kind](baseline.model), torch.rand(1, 3, 32, 32)
     loss = model.loss(model(x), x)

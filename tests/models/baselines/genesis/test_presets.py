@@ -3,7 +3,7 @@ import pytest
 from cocanet.config.plain import from_plain, to_plain
 from cocanet.config.rivals import GecoConfig, GenesisV2Config
 from cocanet.models.baselines.genesis_v2 import GenesisV2
-from cocanet.presets_baselines import genesis_v2
+from cocanet.presets.rivals import genesis_v2
 from cocanet.train.optimiser import learning_rate_factor
 from tests.models.baselines.genesis.tiny import tiny_config
 

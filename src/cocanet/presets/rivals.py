@@ -11,9 +11,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from cocanet.config import DataConfig, Preset, TrainConfig
-from cocanet.config.rivals import BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
-from cocanet.presets import PRESETS
+from cocanet.config import (
+    BoQsaConfig,
+    DataConfig,
+    GenesisV2Config,
+    InvSaConfig,
+    Preset,
+    SlotAttentionConfig,
+    TrainConfig,
+)
+from cocanet.presets.paper import PRESETS
 
 DATA_SETS = tuple(PRESETS)
 COURSE = TrainConfig(learning_rate=4e-4, weight_decay=0.0, crop_padding=0)
@@ -93,7 +100,7 @@ MODELS: dict[str, Callable[[str], Preset]] = {
     "genesis-v2": genesis_v2,
 }
 
-BASELINES: dict[str, Callable[[], Preset]] = {
+RIVALS: dict[str, Callable[[], Preset]] = {
     f"{name}-{data_set}": partial(model, data_set) for name, model in MODELS.items() for data_set in DATA_SETS
 }
 

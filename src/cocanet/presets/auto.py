@@ -16,7 +16,7 @@ from cocanet.config import (
     Preset,
 )
 from cocanet.config.windows import Window
-from cocanet.presets import with_quick_recipe
+from cocanet.presets.quick import with_quick_recipe
 
 SMALLEST, LARGEST, UNIT = 32, 256, 16
 TWO_LEVELS_UP_TO = 64

@@ -1,0 +1,65 @@
+"""Every run by its name: the paper's, its variants, the quick recipe and the rivals."""
+
+from __future__ import annotations
+
+from cocanet.config import Preset
+from cocanet.presets.paper import PRESETS, clevr6, clevrtex, multi_dsprites, objects_room, shapestacks, tetrominoes
+from cocanet.presets.quick import with_quick_recipe
+from cocanet.presets.rivals import MODELS, RIVALS
+from cocanet.presets.variants import (
+    with_dilated_candidates,
+    with_dynamic_slots,
+    with_fourier_positions,
+    with_random_anchors,
+)
+from cocanet.suggest import unknown
+
+__all__ = [
+    "PRESETS",
+    "VARIANTS",
+    "clevr6",
+    "clevrtex",
+    "find",
+    "is_known",
+    "multi_dsprites",
+    "names",
+    "objects_room",
+    "shapestacks",
+    "tetrominoes",
+    "with_dilated_candidates",
+    "with_dynamic_slots",
+    "with_fourier_positions",
+    "with_quick_recipe",
+    "with_random_anchors",
+]
+
+PUBLISHED = PRESETS | RIVALS
+VARIANTS = {
+    "ras": with_random_anchors,
+    "dyna": with_dynamic_slots,
+    "dilated": with_dilated_candidates,
+    "cpu": with_quick_recipe,
+}
+"""What a name may end in."""
+
+
+def find(name: str) -> Preset:
+    """The preset called `name`: a run of the paper (clevr6), a variant (clevr6-ras) or a rival (inv-sa-clevr6)."""
+    base, _, suffix = name.rpartition("-")
+    if name in PUBLISHED:
+        return PUBLISHED[name]()
+    if suffix in VARIANTS and is_known(base):
+        return VARIANTS[suffix](find(base))
+    variants = [f"{preset}-{suffix}" for preset in PRESETS for suffix in VARIANTS]
+    raise ValueError(unknown("preset", name, [*PUBLISHED, *variants], names()))
+
+
+def is_known(name: str) -> bool:
+    base, _, suffix = name.rpartition("-")
+    return name in PUBLISHED or (suffix in VARIANTS and is_known(base))
+
+
+def names() -> str:
+    """All presets in a line, for people."""
+    variants, rivals = (", ".join(words) for words in ([f"-{suffix}" for suffix in VARIANTS], MODELS))
+    return f"{', '.join(PRESETS)}; variants end in {variants}; rivals begin with {rivals}"

@@ -1,0 +1,116 @@
+"""The quick recipe, `-cpu`: what learns the most in minutes on a CPU, beyond the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from cocanet.config import CocaNetConfig, ConvConfig, FeedbackConfig, Preset, TrainConfig
+from cocanet.presets.variants import as_coca_net
+
+T = TypeVar("T")
+
+LEAN_SIDE = 64
+"""Pixels of the longer side up to which the lean decoder draws every pixel."""
+QUICK = TrainConfig(
+    steps=20_000,
+    batch_size=8,
+    learning_rate=1.5e-3,
+    weight_decay=0.0,
+    warmup_steps=1_500,
+    decay="cosine",
+    clip_norm=1.0,
+    crop_padding=0,
+    mask_guidance=0.05,
+)
+QUICK_BY_COLOUR = replace(
+    QUICK,
+    learning_rate=1e-3,
+    warmup_steps=600,
+    encoder_first=0.25,
+    decoder_apart=True,
+    colour_code=0.2,
+    colour_entropy=0.4,
+    colour_noise=1e-3,
+    chroma=1.5,
+    light=0.25,
+    texture=0.5,
+    mask_guidance=0.2,
+    guided_from=0.2,
+)
+"""What a picture is taken for unless more is known of it: objects of one hue each, shaded, on a patterned ground."""
+QUICK_TRAINING = {
+    # Shaded pieces that often share a colour: colour cannot part them, reconstruction can.
+    "tetrominoes": QUICK,
+    # Flat colours, in which brightness tells as much as hue.
+    "multi-dsprites": replace(QUICK_BY_COLOUR, chroma=1.0, light=1.0, texture=0.0, colour_entropy=0.3),
+    # Colours of the blocks are pure, those of the patterned room are not.
+    "shapestacks": replace(QUICK_BY_COLOUR, chroma=4.0, light=0.06, texture=0.25, colour_entropy=0.5),
+    "objects-room": replace(QUICK_BY_COLOUR, colour_entropy=0.3),
+    "clevr6": replace(QUICK_BY_COLOUR, batch_size=4, colour_entropy=0.5),
+    "clevrtex": replace(QUICK_BY_COLOUR, batch_size=4, colour_entropy=0.25),
+}
+"""By preset; all others learn by QUICK_BY_COLOUR."""
+QUICK_FEEDBACK_GENERAL = FeedbackConfig(rounds=8, noise=0.003, regroup=True)
+QUICK_FEEDBACK = {
+    "tetrominoes": FeedbackConfig(rounds=8, neighbours=8.0, contrast=0.3, figure=2.0, noise=0.003, regroup=True),
+    # Edges are not smoothed, so that neighbours have nothing to say: a slot's colour says it all.
+    "multi-dsprites": FeedbackConfig(rounds=3, neighbours=0.0, figure=0.0, noise=0.001, light=1.0, regroup=True),
+    "objects-room": FeedbackConfig(rounds=8, figure=1.5, regroup=True),
+    "shapestacks": FeedbackConfig(rounds=8, light=0.25, regroup=True),
+    "clevr6": FeedbackConfig(rounds=8, figure=1.5, regroup=True),
+    # Patterned things on a patterned ground: what differs a little is another thing already.
+    "clevrtex": FeedbackConfig(rounds=8, figure=2.0, noise=0.002, regroup=True),
+}
+"""By preset, chosen on validation scenes; all others have QUICK_FEEDBACK_GENERAL."""
+
+
+def with_quick_recipe(preset: Preset) -> Preset:
+    """Beyond the paper: what learns the most in minutes on a CPU (docs/log.md has what it was chosen from).
+
+    Pixels one by one instead of blurred, dark colours set apart from black; a decoder that draws each slot about its
+    own centre and knows its shape; decoder masks that follow the encoder's; tighter clusters and feedback at
+    evaluation. The encoder begins alone, by the colour code, where colour can part the objects at all.
+    """
+    model = as_coca_net(preset)
+    train = _own(QUICK_TRAINING, preset, QUICK_BY_COLOUR)
+    *below, last = model.levels
+    quick = replace(
+        model,
+        levels=(*below, replace(last, sharpen=2.0)),
+        backbone=replace(model.backbone, kernel=1, gamma=0.5),
+        decoder=replace(model.decoder, octaves=4, frame="slot"),
+        feedback=_own(QUICK_FEEDBACK, preset, QUICK_FEEDBACK_GENERAL),
+    )
+    if train.colour_code:
+        quick = _lean(quick)
+    return replace(preset, name=f"{preset.name}-cpu", model=quick, train=train)
+
+
+def _lean(model: CocaNetConfig) -> CocaNetConfig:
+    """Half the time for a step: one block in the first level, cells that see their own window, and a decoder that
+    draws pixels one by one, above 64 px at half the resolution."""
+    first, *between, last = (
+        replace(level, attention="window", kernel=None) if level.attention == "neighbourhood" else level
+        for level in model.levels
+    )
+    height, width = model.image_size
+    pixelwise, colours = ConvConfig(channels=64, kernel=1), ConvConfig(channels=4, kernel=1)
+    if max(height, width) <= LEAN_SIDE:
+        broadcast, layers = (height, width), (*[pixelwise] * 4, colours)
+    else:
+        broadcast, enlarging = (height // 2, width // 2), ConvConfig(channels=32, kernel=3, stride=2)
+        layers = (*[pixelwise] * 3, enlarging, replace(colours, kernel=3))
+    if len(model.levels) == 2:
+        last = replace(last, temperature=2.5)
+    return replace(
+        model,
+        levels=(replace(first, depth=1), *between, last),
+        decoder=replace(model.decoder, broadcast=broadcast, octaves=5, layers=layers, prior=1.0),
+    )
+
+
+def _own(settings: Mapping[str, T], preset: Preset, general: T) -> T:
+    """A preset's own among settings; a variant (objects-room-ras) has those of the run it varies."""
+    return next((own for name, own in settings.items() if f"{preset.name}-".startswith(f"{name}-")), general)
