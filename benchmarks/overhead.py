@@ -22,10 +22,10 @@ from cocanet import presets
 from cocanet.config import Preset, RunConfig
 from cocanet.data.loader import Batch, Loader, Stretch
 from cocanet.models.build import build
+from cocanet.runs.folder import DataChoice, Settings
 from cocanet.train import loop
 from cocanet.train.loss import Objective
 from cocanet.train.optimiser import make_optimiser
-from cocanet.train.run_folder import DataChoice, Settings
 from cocanet.train.session import Session
 
 

@@ -6,10 +6,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 # Before torch is loaded: tests that share a machine with other work shall not take ten times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# For the same reason no example of a property has a deadline.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,7 +22,7 @@ from cocanet.config import (
     RunConfig,
 )
 from cocanet.data.sample import Sample
-from cocanet.train.run_folder import DataChoice, RunFolder, Settings
+from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from cocanet.weights import write_weights
 
 

@@ -8,7 +8,7 @@ from cocanet.data.scenes.gl import RendererUnavailableError
 from cocanet.demo import PICTURES, run_demo
 from cocanet.evaluation.protocol import SCORES
 from cocanet.paper_scores import PAPER
-from cocanet.pretrained import open_model, shipped_names
+from cocanet.weights import open_model, shipped_names
 from tests.data.scenes.rendering import needs_renderer
 
 DRAWN = ("tetrominoes", "multi-dsprites")

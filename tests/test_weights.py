@@ -11,7 +11,7 @@ import torch
 import cocanet
 from cocanet.config import DataConfig, Preset
 from cocanet.presets import PRESETS
-from cocanet.weights import open_trained, read_weights, write_weights
+from cocanet.weights import open_model, read_weights, write_weights
 from tests.models.test_coca_net import images, small
 
 PRESET = Preset("tiny", small(), DataConfig("noise"))
@@ -20,7 +20,7 @@ PRESET = Preset("tiny", small(), DataConfig("noise"))
 def test_a_model_comes_back_as_it_was(tmp_path):
     model = cocanet.build(PRESET, seed=3).eval()
     write_weights(tmp_path / "w.safetensors", PRESET, model.state_dict(), {"step": 7})
-    found = open_trained(tmp_path / "w.safetensors")
+    found = open_model(tmp_path / "w.safetensors")
     assert (found.preset, found.step) == (PRESET, 7)
     x = images(small())
     assert torch.equal(found.model(x).mixture, model(x).mixture)
@@ -50,24 +50,24 @@ def written(tmp_path, **changes):
 )
 def test_tensors_that_do_not_fit(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
-        open_trained(written(tmp_path, **changes))
+        open_model(written(tmp_path, **changes))
 
 
 def test_files_that_are_no_weights(tmp_path):
     path = tmp_path / "w.safetensors"
     with pytest.raises(ValueError, match=r"w\.safetensors is not there"):
-        open_trained(path)
+        open_model(path)
     with pytest.raises(ValueError, match=r"is not a run folder with a checkpoint: it has no last\.safetensors"):
-        open_trained(tmp_path)
+        open_model(tmp_path)
     torch.save({"weights": torch.zeros(3)}, path)
     with pytest.raises(ValueError, match="truncated, or not a safetensors file"):
-        open_trained(path)
+        open_model(path)
     safetensors.torch.save_file({"x": torch.zeros(3)}, path)
     with pytest.raises(ValueError, match="was written by another program"):
-        open_trained(path)
+        open_model(path)
     safetensors.torch.save_file({"x": torch.zeros(3)}, path, metadata={"cocanet": json.dumps({"version": 2})})
     with pytest.raises(ValueError, match="has weights of version 2; this program reads version 1"):
-        open_trained(path)
+        open_model(path)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.999])
@@ -76,5 +76,5 @@ def test_truncated_files(tmp_path, share):
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(ValueError, match="truncated, or not a safetensors file") as caught:
-        open_trained(path)
+        open_model(path)
     assert "\n" not in str(caught.value)

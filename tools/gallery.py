@@ -12,7 +12,7 @@ from cocanet.data.splits import open_split
 from cocanet.figures.command import pick
 from cocanet.figures.gallery import Discovered, gallery_figure
 from cocanet.figures.save import save
-from cocanet.pretrained import open_model, shipped_names
+from cocanet.weights import open_model, shipped_names
 
 ORDER = ("tetrominoes", "multi-dsprites", "objects-room", "shapestacks", "clevr6", "clevrtex")
 """As the paper has them."""

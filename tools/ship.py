@@ -19,7 +19,7 @@ from cocanet.figures.command import save_figure
 from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of
 from cocanet.presets import find
 from cocanet.report.command import run_report
-from cocanet.train.run_folder import RunFolder
+from cocanet.runs.folder import RunFolder
 from cocanet.weights import read_weights, write_weights
 
 ROOT = Path(__file__).parents[1]

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cocanet.figures import PALETTE, save
-from cocanet.train import journal
-from cocanet.train.run_folder import RunFolder
+from cocanet.runs import journal
+from cocanet.runs.folder import RunFolder
 
 SIDES = {"encoder_ari_fg": ("encoder", "-"), "decoder_ari_fg": ("decoder", ":")}
 

@@ -10,15 +10,14 @@ if TYPE_CHECKING:
     from cocanet.models.build import build
     from cocanet.models.coca_net import CocaNet
     from cocanet.models.output import Output
-    from cocanet.pretrained import load
     from cocanet.segment.result import Segmentation
-    from cocanet.segment.segmenter import Segmenter
+    from cocanet.segment.segmenter import Segmenter, load
 
 __all__ = ["CocaNet", "Output", "Segmentation", "Segmenter", "build", "load", "presets"]
 
 _HOMES = {
     "build": "cocanet.models.build",
-    "load": "cocanet.pretrained",
+    "load": "cocanet.segment.segmenter",
     "CocaNet": "cocanet.models.coca_net",
     "Output": "cocanet.models.output",
     "Segmentation": "cocanet.segment.result",

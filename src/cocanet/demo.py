@@ -18,8 +18,7 @@ from cocanet.evaluation.trained import EvaluationSettings
 from cocanet.figures.command import COUNTS, Kind, draw, pick
 from cocanet.figures.save import save
 from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of
-from cocanet.pretrained import open_model, shipped_names
-from cocanet.weights import Trained
+from cocanet.weights import Trained, open_model, shipped_names
 
 SCENES = 200
 RENDERED_PIXELS = 24 * 64 * 64

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from cocanet.cli import main
-from cocanet.train.run_folder import RunFolder
+from cocanet.runs.folder import RunFolder
 from tests.train.runs import losses, noise_store
 
 QUICK = ["--steps", "1", "--batch-size", "4", "--model.dim", "16", "--accelerator", "cpu"]

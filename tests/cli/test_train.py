@@ -10,7 +10,7 @@ import pytest
 from cocanet import presets
 from cocanet.cli import main
 from cocanet.cli.train import parse
-from cocanet.train.run_folder import RunFolder
+from cocanet.runs.folder import RunFolder
 from tests.train.runs import TINY, losses, noise_store
 
 

@@ -24,8 +24,8 @@ from cocanet.evaluation.files import RESULT
 from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
 from cocanet.metrics.scores import SCORES
 from cocanet.paper_scores import PAPER, SCORE_TITLES
+from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from cocanet.train.interrupt import Stopped
-from cocanet.train.run_folder import DataChoice, RunFolder, Settings
 from cocanet.weights import write_weights
 from tests.small_runs import Squares
 

@@ -19,8 +19,8 @@ from cocanet.compare.note import Note, read_note, write_note
 from cocanet.compare.settings import Comparison, Job, plan
 from cocanet.compare.training import make_way, train_apart
 from cocanet.data.store_writer import write_store
+from cocanet.runs.folder import RunFolder
 from cocanet.train.interrupt import Stopped
-from cocanet.train.run_folder import RunFolder
 from cocanet.weights import read_weights
 from tests.small_runs import Squares
 from tests.train.runs import TINY, losses

@@ -1,15 +1,16 @@
 """Models by name, file and folder."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
 
-from cocanet import pretrained
-from cocanet.pretrained import load, shipped_names
-from cocanet.segment.segmenter import Segmenter
+from cocanet.cli import main
+from cocanet.segment.segmenter import Segmenter, load
+from cocanet.weights import shipped_names, trained
 from tests.segment.models import real, weights_file
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
@@ -79,7 +80,7 @@ def test_damaged_folders(tmp_path):
 def test_names_of_shipped_weights(tmp_path, monkeypatch):
     (tmp_path / "shipped").mkdir()
     weights_file(tmp_path / "shipped" / "tetrominoes.safetensors")
-    monkeypatch.setattr(pretrained, "files", lambda _: tmp_path)
+    monkeypatch.setattr(trained, "files", lambda _: tmp_path)
     assert shipped_names() == ["tetrominoes"]
     same_model(load("tetrominoes"), real())
     with pytest.raises(ValueError, match=r"'tetromino'.*did you mean 'tetrominoes'\? The package has tetrominoes"):
@@ -91,12 +92,23 @@ def test_names_of_shipped_weights(tmp_path, monkeypatch):
 def test_a_folder_of_the_same_name_does_not_hide_shipped_weights(tmp_path, monkeypatch):
     (tmp_path / "shipped").mkdir()
     weights_file(tmp_path / "shipped" / "tetrominoes.safetensors")
-    monkeypatch.setattr(pretrained, "files", lambda _: tmp_path)
+    monkeypatch.setattr(trained, "files", lambda _: tmp_path)
     (tmp_path / "here" / "tetrominoes").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here")
     same_model(load("tetrominoes"), real())
-    with pytest.raises(ValueError, match="not a run folder"):
-        load("./tetrominoes")
+    for path in ("./tetrominoes", Path("tetrominoes"), Path("./tetrominoes")):
+        with pytest.raises(ValueError, match="not a run folder"):
+            load(path)
+
+
+def test_every_command_means_the_same_weights_by_a_name(tmp_path, monkeypatch, capsys):
+    """A folder called like shipped weights lies here; a command takes the name, as `load` does."""
+    (tmp_path / "tetrominoes").mkdir()
+    monkeypatch.chdir(tmp_path)
+    main(["figure", "grid", "tetrominoes", "--count", "1"])
+    main(["evaluate", "tetrominoes", "--data", str(small_store(tmp_path / "store"))])
+    said = capsys.readouterr().out
+    assert said.count("tetrominoes.safetensors") >= 2
 
 
 @pytest.mark.parametrize("device", ["cuda:99", "gpu"])

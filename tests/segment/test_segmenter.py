@@ -1,5 +1,6 @@
 """The Python interface: what comes out, level by level and slot by slot."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -224,9 +225,20 @@ def test_another_number_of_slots():
         for one, expected in zip(segmenter.segment(images, slots=count), other.segment(images), strict=True):
             np.testing.assert_array_equal(numbers_of(one), numbers_of(expected))
     assert max(len(found.segments) for found in segmenter.segment(images, dynamic=True, slots=3)) <= 3
-    assert segmenter.model.hierarchy.dynamic is None
     for one, other in zip(segmenter.segment(images), usual, strict=True):
         np.testing.assert_array_equal(one.labels, other.labels)
+
+
+def test_threads_that_ask_for_other_slots_and_feedback_do_not_disturb_each_other():
+    images, segmenter = noise(4, *SIZE), real()
+    asked = [{}, {"slots": 2}, {"slots": 6}, {"dynamic": True}, {"feedback": 3}, {"slots": 3, "feedback": 2}]
+    alone = [segmenter.segment(images, **options) for options in asked]
+    with ThreadPoolExecutor(len(asked)) as pool:
+        for _ in range(5):
+            together = list(pool.map(lambda options: segmenter.segment(images, **options), asked))
+            for one, other in zip(together, alone, strict=True):
+                for found, expected in zip(one, other, strict=True):
+                    np.testing.assert_array_equal(found.labels, expected.labels)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +248,7 @@ def test_another_number_of_slots():
         ({"level": 0}, r"level must lie in 1 … 3 for this model; got 0"),
         ({"level": 1, "masks": "decoder"}, "the decoder has no levels"),
         ({"slots": 500}, "level 3 cannot make 500 clusters of 12 nodes"),
-        ({"slots": 0}, "most must be positive; got 0"),
+        ({"slots": 0}, "slots must be at least 1; got 0"),
         ({"feedback": -1}, "feedback must be 0 or more rounds; got -1"),
         ({"min_area": -1}, "min_area must be 0 or more pixels; got -1"),
         ({"batch_size": 0}, "at least one image; got 0"),
@@ -291,5 +303,5 @@ def test_rivals_segment_too_but_have_no_levels_and_one_number_of_slots(kind):
         np.testing.assert_array_equal(numbers_of(found), expected[0].argmax(0).numpy())
     with pytest.raises(ValueError, match="a level of the hierarchy needs a COCA-Net"):
         segmenter.segment(image, level=1)
-    with pytest.raises(ValueError, match="another number of slots needs a COCA-Net"):
+    with pytest.raises(ValueError, match="has the 4 slots that it was trained with"):
         segmenter.segment(image, slots=2)

@@ -11,8 +11,8 @@ import numpy as np
 from cocanet.config import DataConfig, Preset, RunConfig, TrainConfig
 from cocanet.data.sample import Sample
 from cocanet.data.store_writer import write_store
-from cocanet.train import journal
-from cocanet.train.run_folder import DataChoice, RunFolder, Settings
+from cocanet.runs import journal
+from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from tests.data.sources import NoiseSource
 from tests.models.test_coca_net import small
 

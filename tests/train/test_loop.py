@@ -19,7 +19,7 @@ from cocanet.train import loop, validation
 from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
 from cocanet.train.optimiser import learning_rate_factor
-from cocanet.weights import open_trained, read_weights, write_weights
+from cocanet.weights import open_model, read_weights, write_weights
 from tests.train.runs import losses, noise_store, tiny_settings, validations
 
 
@@ -48,7 +48,7 @@ def test_a_run_is_the_plain_loop(tmp_path, data):
     torch.testing.assert_close(
         torch.tensor([loss for _, loss in losses(tmp_path / "run")]), torch.tensor([loss for _, loss in expected])
     )
-    trained = open_trained(tmp_path / "run").model.state_dict()
+    trained = open_model(tmp_path / "run").model.state_dict()
     for name, weight in model.state_dict().items():
         torch.testing.assert_close(trained[name], weight, rtol=1e-4, atol=1e-6)
 
@@ -243,7 +243,7 @@ def test_a_loss_that_is_not_finite_stops_with_step_images_and_advice(tmp_path, d
     monkeypatch.setattr("cocanet.models.model.reconstruction_loss", poisoned)
     with pytest.raises(ValueError, match=r"loss is nan at step 4, on images \[\d+(, \d+){3}\]; .*intact.*--clip-norm"):
         train(tiny_settings(data), tmp_path / "run")
-    assert open_trained(tmp_path / "run").step == 4
+    assert open_model(tmp_path / "run").step == 4
     assert "loss is nan" in (tmp_path / "run" / "log.txt").read_text()
 
 
@@ -260,7 +260,7 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path, data, monkeypatch
     monkeypatch.setattr(torch.optim.Adam, "step", spoiling)
     with pytest.raises(ValueError, match=r"step 4 left .* without finite values, so it is not saved"):
         train(tiny_settings(data), tmp_path / "run")
-    assert open_trained(tmp_path / "run").step == 2
+    assert open_model(tmp_path / "run").step == 2
 
 
 def test_bfloat16_trains_close_to_float32(tmp_path, data):

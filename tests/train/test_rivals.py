@@ -16,10 +16,10 @@ from cocanet.data.store import Store
 from cocanet.data.store_writer import write_store
 from cocanet.models.build import build
 from cocanet.models.model import ObjectModel
+from cocanet.runs.folder import Settings
 from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
-from cocanet.train.run_folder import Settings
-from cocanet.weights import open_trained
+from cocanet.weights import open_model
 from tests.models.baselines import rivals
 from tests.models.baselines.genesis.tiny import tiny_config
 from tests.small_runs import Squares
@@ -70,7 +70,7 @@ def test_a_rival_lowers_its_loss(tmp_path, data, kind):
         torch.manual_seed(0)
         return model.loss(model.eval()(images), images).item()
 
-    before, after = loss_of(build(settings.preset, seed=0)), loss_of(open_trained(tmp_path / "run").model)
+    before, after = loss_of(build(settings.preset, seed=0)), loss_of(open_model(tmp_path / "run").model)
     assert after < (0.99 if kind == "genesis-v2" else 0.9) * before  # a likelihood has a large constant in it
 
 
@@ -81,13 +81,13 @@ def test_the_trainer_anneals_the_noise_of_bo_qsa(tmp_path, data):
         settings = settings_of("bo-qsa", data)
         settings = replace(settings, preset=replace(settings.preset, model=replace(model, noisy_share=share)))
         train(settings, tmp_path / str(share))
-        found = open_trained(tmp_path / str(share)).model.noise
+        found = open_model(tmp_path / str(share)).model.noise
         torch.testing.assert_close(found, torch.tensor(noise), atol=1e-6, rtol=0)
 
 
 def test_the_trainer_moves_gecos_multiplier_and_the_checkpoint_has_it(tmp_path, data):
     train(settings_of("genesis-v2", data), tmp_path / "run")
-    trained = open_trained(tmp_path / "run").model
+    trained = open_model(tmp_path / "run").model
     fresh = dict(build(trained.config).named_buffers())
     moved = [name for name, value in trained.named_buffers() if not torch.equal(value, fresh[name])]
     assert any("geco" in name for name in moved)

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
+from cocanet.runs.folder import RunFolder, check_writable
 from cocanet.train.loop import train
-from cocanet.train.run_folder import RunFolder, check_writable
-from cocanet.weights import open_trained
+from cocanet.weights import open_model
 from tests.train.runs import noise_store, tiny_settings
 
 
@@ -69,10 +69,10 @@ def test_resuming_from_a_bad_checkpoint_is_one_line(tmp_path, data, damage):
 
 def test_a_moved_run_opens(tmp_path, data):
     train(tiny_settings(data), tmp_path / "run")
-    before = open_trained(tmp_path / "run").model.state_dict()
+    before = open_model(tmp_path / "run").model.state_dict()
     (tmp_path / "elsewhere").mkdir()
     shutil.move(tmp_path / "run", tmp_path / "elsewhere" / "run")
-    after = open_trained(tmp_path / "elsewhere" / "run").model.state_dict()
+    after = open_model(tmp_path / "elsewhere" / "run").model.state_dict()
     assert all(bool((after[name] == weight).all()) for name, weight in before.items())
 
 
@@ -104,7 +104,7 @@ def test_a_disk_that_fills_up_leaves_the_last_checkpoint(tmp_path, data, monkeyp
     monkeypatch.setattr("os.fsync", lambda fd: full(fd) if len(calls) > 12 else (calls.append(fd), plain(fd)))
     with pytest.raises(OSError, match=r"cannot save step \d+ to .*: No space left on device; what it held is intact"):
         train(tiny_settings(data, {"checkpoint_every": 1, "validate_every": 100}, steps=50), tmp_path / "run")
-    assert open_trained(tmp_path / "run").step >= 1
+    assert open_model(tmp_path / "run").step >= 1
     assert not list((tmp_path / "run").glob("*.tmp"))
 
 

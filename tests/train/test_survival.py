@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cocanet.train import journal
+from cocanet.runs import journal
 from tests.train.runs import TINY, losses, noise_store, validations
 from tests.train.test_loop import assert_same_checkpoint
 

@@ -14,7 +14,7 @@ from cocanet import presets
 from cocanet.cli import auto
 from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
 from cocanet.presets.auto import check_slots, choose
-from cocanet.train.run_folder import DataChoice, RunFolder, Settings
+from cocanet.runs.folder import DataChoice, RunFolder, Settings
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained, wit
 from cocanet.metrics.scores import SCORES
 from cocanet.models.build import build
 from cocanet.report.runs import Group, Measured, measure, read_evaluation
-from cocanet.train.run_folder import RunFolder
+from cocanet.runs.folder import RunFolder
 from cocanet.weights import read_weights
 
 COSTS = ("parameters", "images", "images_per_second", "evaluation_images_per_second", "peak_bytes")

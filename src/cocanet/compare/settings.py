@@ -16,8 +16,8 @@ from cocanet.config.plain import first_difference, from_plain, to_plain
 from cocanet.data.splits import at_size, open_split
 from cocanet.files import read_json, write_atomically
 from cocanet.presets.rivals import MODELS as RIVALS
+from cocanet.runs.folder import RunFolder
 from cocanet.suggest import unknown
-from cocanet.train.run_folder import RunFolder
 from cocanet.weights import read_weights
 
 OURS = "coca-net"

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from cocanet.compare import note
 from cocanet.compare.settings import Job
+from cocanet.runs.folder import RunFolder
 from cocanet.runtime import spin_briefly
 from cocanet.train.interrupt import Interrupt, Stopped
-from cocanet.train.run_folder import RunFolder
 
 Trainer = Callable[[Job], None]
 """Starts or resumes a run; leaves the run and its note, or raises `Stopped`."""

@@ -18,15 +18,16 @@ from cocanet.evaluation.protocol import SCORES
 from cocanet.evaluation.trained import Evaluation, EvaluationSettings, Watch, evaluate_trained
 from cocanet.files import existing_parent, write_atomically
 from cocanet.paper_scores import SCORE_TITLES, TITLES
+from cocanet.runs.folder import own_folder
 
 BARE_WEIGHTS_OUT = Path("evaluation")
 
 
 def run_evaluation(
-    path: Path, settings: EvaluationSettings, *, out: Path | None = None, json_file: str | None = None
+    source: str | Path, settings: EvaluationSettings, *, out: Path | None = None, json_file: str | None = None
 ) -> Evaluation:
     """Score a run or a weights file, print the table and write the files; "-" prints the JSON and nothing else."""
-    folder = out or (path if path.is_dir() else BARE_WEIGHTS_OUT)
+    folder = out or own_folder(source) or BARE_WEIGHTS_OUT
     to_stdout = json_file == "-"
     targets = [folder] if json_file is None or to_stdout else [folder, Path(json_file).absolute().parent]
     for target in targets:
@@ -34,7 +35,7 @@ def run_evaluation(
     # What is said on the way, by whomever, must not get between the braces.
     with contextlib.redirect_stdout(sys.stderr) if to_stdout else contextlib.nullcontext():
         console = Console(highlight=False, markup=False, soft_wrap=True)
-        evaluation = evaluate_trained(path, settings, say=console.print, watch=show_progress(console))
+        evaluation = evaluate_trained(source, settings, say=console.print, watch=show_progress(console))
         write_evaluation(evaluation, folder)
         console.print(score_table(evaluation))
         console.print(_facts(evaluation))

@@ -15,20 +15,17 @@ import torch
 
 from cocanet.config import CocaNetConfig, Preset
 from cocanet.config.rivals import AttentionConfig
+from cocanet.config.slots import preset_with_slots
 from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.splits import fingerprint
 from cocanet.evaluation.data import EvaluationData, choose_data
 from cocanet.evaluation.protocol import SCORES, SLOTS, Scored, score_batches
-from cocanet.models.build import build
 from cocanet.paper_scores import TITLES, PaperRow, paper_row
-from cocanet.presets import with_dynamic_slots
-from cocanet.pretrained import open_model
-from cocanet.train.run_folder import trained_on
-from cocanet.weights import Trained, load_into
+from cocanet.runs.folder import trained_on
+from cocanet.weights import Trained, open_model
 
 FORMAT = "cocanet-evaluation"
 VERSION = 1
-MOST_SLOTS = 11
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class EvaluationSettings:
     checkpoint: Literal["last", "best"] = "last"
     data: Path | None = None
     slots: int | None = None
-    """Fewer slots than it was trained with, or with `dynamic` the most a scene may have."""
+    """Fewer or more slots than it was trained with; with `dynamic` the most a scene may have."""
     dynamic: bool = False
     compat: bool = False
     """Count images without foreground as the paper's code does."""
@@ -114,16 +111,16 @@ Watch = Callable[[Iterable[Batch], int], Iterable[Batch]]
 
 
 def evaluate_trained(
-    path: Path,
+    source: str | Path,
     settings: EvaluationSettings,
     *,
     say: Callable[[str], None] = lambda text: None,
     watch: Watch = lambda batches, count: batches,
 ) -> Evaluation:
     """Score the model of a run folder or a weights file; `say` is told which images are used."""
-    own_data = trained_on(path)
-    trained = open_model(path, settings.device, checkpoint=settings.checkpoint)
-    trained = _as_asked(trained, settings)
+    own_data = trained_on(source)
+    trained = open_model(source, settings.device, checkpoint=settings.checkpoint)
+    trained = trained.as_preset(as_asked(trained.preset, settings))
     data = choose_data(trained.preset, own_data, settings.data)
     say(f"{trained.path.name} of {trained.preset.name} on {data.description}")
     if not data.images.has_labels:
@@ -145,33 +142,6 @@ def evaluate_trained(
     return Evaluation(trained, settings, data, sha256, scored)
 
 
-def change_slots(preset: Preset, slots: int | None, dynamic: bool) -> Preset:
-    """A preset that evaluates with fewer slots, or with as many as a scene needs; no weight depends on their number."""
-    trained = preset.model.slots
-    if slots in (None, trained) and not dynamic:
-        return preset
-    if slots is not None and slots < 1:
-        raise ValueError(f"--slots must be at least 1, not {slots}")
-    if not isinstance(preset.model, CocaNetConfig):
-        raise ValueError(f"a {preset.model.kind} has the {trained} slots that it was trained with")
-    if dynamic and preset.model.dynamic is None:
-        return with_dynamic_slots(preset, most=slots or max(MOST_SLOTS, trained))
-    if slots is None:
-        return preset
-    if preset.model.dynamic is not None:
-        return replace(preset, model=replace(preset.model, dynamic=replace(preset.model.dynamic, most=slots)))
-    if slots > trained:
-        raise ValueError(
-            f"--slots {slots} is more than the {trained} that the model was trained with; "
-            "--dynamic lets each scene decide how many it needs"
-        )
-    if slots == trained:
-        return preset
-    *below, last = preset.model.levels
-    model = replace(preset.model, levels=(*below, replace(last, clusters=slots)))
-    return replace(preset, name=f"{preset.name}-slots{slots}", model=model)
-
-
 def change_feedback(preset: Preset, rounds: int) -> Preset:
     """A preset that evaluates with so many rounds of top-down feedback; no weight depends on them."""
     if not isinstance(preset.model, CocaNetConfig):
@@ -187,17 +157,12 @@ def with_paper_masks(preset: Preset) -> Preset:
     return replace(preset, model=replace(preset.model, encoder_masks="paper"))
 
 
-def _as_asked(trained: Trained, settings: EvaluationSettings) -> Trained:
-    preset = change_slots(trained.preset, settings.slots, settings.dynamic)
+def as_asked(preset: Preset, settings: EvaluationSettings) -> Preset:
+    """The preset as an evaluation changes it."""
+    preset = preset_with_slots(preset, settings.slots, settings.dynamic or None)
     if settings.feedback is not None:
         preset = change_feedback(preset, settings.feedback)
-    if settings.paper_masks:
-        preset = with_paper_masks(preset)
-    if preset == trained.preset:
-        return trained
-    model = build(preset)
-    load_into(model, trained.model.state_dict(), trained.path)
-    return replace(trained, model=model.to(settings.device).eval(), preset=preset)
+    return with_paper_masks(preset) if settings.paper_masks else preset
 
 
 @contextlib.contextmanager

@@ -20,8 +20,8 @@ from cocanet.figures.save import check_format, save
 from cocanet.figures.slots import slots_figure
 from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import ObjectModel
-from cocanet.pretrained import open_model
-from cocanet.train.run_folder import trained_on
+from cocanet.runs.folder import trained_on
+from cocanet.weights import open_model
 
 Kind = Literal["grid", "hierarchy", "compactness", "slots"]
 COUNTS: dict[Kind, int] = {"grid": 6, "hierarchy": 1, "compactness": 6, "slots": 3}
@@ -50,7 +50,7 @@ def save_figure(
     check_format(out)
     count = _check_count(kind, count)
     trained = open_model(weights)
-    folder = data or trained_on(Path(weights))
+    folder = data or trained_on(weights)
     images = open_split(trained.preset.data, "validation", folder)
     images = at_size(images, trained.preset.model.image_size, trained.preset.data, folder)
     pictured = pick(images, count, first)

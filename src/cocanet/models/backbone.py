@@ -19,7 +19,7 @@ class Backbone(nn.Module):
     def __init__(self, config: BackboneConfig, image_size: tuple[int, int], dim: int, norm: NormScope) -> None:
         super().__init__()
         channels = config.channels
-        self.padding = config.kernel // 2
+        self.padding, self.gamma = config.kernel // 2, config.gamma
         self.look = conv(3, channels, config.kernel, bias=False)
         self.mix = linear(channels, channels, bias=False)
         self.position = PositionEmbedding(*image_size, channels)
@@ -28,7 +28,8 @@ class Backbone(nn.Module):
         self.mlp = MLP(channels, dim, dim)
 
     def forward(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b h w d"]:
-        padded = F.pad(images, [self.padding] * 4, mode="replicate")
+        colours = 2 * (images if self.gamma == 1 else images**self.gamma) - 1
+        padded = F.pad(colours, [self.padding] * 4, mode="replicate")
         look = self.norm(rearrange(self.look(padded), "b c h w -> b h w c"))
         x = self.norm(self.mix(F.leaky_relu(look)) + self.position())
         out: Tensor = self.direct(x) + self.mlp(x)

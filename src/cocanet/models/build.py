@@ -9,7 +9,6 @@ import torch
 
 from cocanet.config import CocaNetConfig, ModelConfig, Preset
 from cocanet.config.rivals import BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
-from cocanet.layers.position import ShapeEmbedding
 from cocanet.models.backbone import Backbone
 from cocanet.models.baselines.bo_qsa import BoQsa
 from cocanet.models.baselines.genesis_v2 import GenesisV2
@@ -19,6 +18,7 @@ from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder
 from cocanet.models.hierarchy import Hierarchy
 from cocanet.models.model import ObjectModel
+from cocanet.models.slot_frame import SlotFrame
 from cocanet.runtime import keep_freed_memory
 
 RIVALS: dict[type, Callable[[Any], ObjectModel]] = {
@@ -55,11 +55,10 @@ def _assemble(config: ModelConfig) -> ObjectModel:
 
 
 def _coca_net(config: CocaNetConfig) -> CocaNet:
-    in_slot_frame = config.decoder.frame == "slot"
     return CocaNet(
         config,
         backbone=Backbone(config.backbone, config.image_size, config.dim, config.norm),
         hierarchy=Hierarchy(config),
         decoder=BroadcastDecoder(config.decoder, config.dim),
-        shape=ShapeEmbedding(*config.image_size, config.dim, config.decoder.octaves) if in_slot_frame else None,
+        shape=SlotFrame(config) if config.decoder.frame == "slot" else None,
     )

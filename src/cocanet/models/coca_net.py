@@ -11,15 +11,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cocanet.config import CocaNetConfig, FeedbackConfig
+from cocanet.config.slots import SlotLimits, slot_limits
 from cocanet.functional.feedback import correct_masks, project_on_nodes
 from cocanet.functional.hierarchy import merge_masks
-from cocanet.layers.position import ShapeEmbedding
 from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
 from cocanet.models.decoder import BroadcastDecoder
-from cocanet.models.hierarchy import Climbed, Hierarchy, local_centres
+from cocanet.models.hierarchy import Climbed, Hierarchy
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Level, Output
+from cocanet.models.slot_frame import SlotFrame
 
 
 class Encoding(NamedTuple):
@@ -36,7 +37,10 @@ class Encoding(NamedTuple):
 
 
 class CocaNet(ObjectModel):
-    """Finds objects in images of one size, and paints the images from them."""
+    """Finds objects in images of one size, and paints the images from them.
+
+    At a call, `feedback` and `limits` may be others than those of the configuration: no weight depends on them.
+    """
 
     def __init__(
         self,
@@ -44,16 +48,21 @@ class CocaNet(ObjectModel):
         backbone: Backbone,
         hierarchy: Hierarchy,
         decoder: BroadcastDecoder,
-        shape: ShapeEmbedding | None = None,
+        shape: SlotFrame | None = None,
     ) -> None:
         super().__init__()
         self.config = config
         self.backbone, self.hierarchy, self.decoder, self.shape = backbone, hierarchy, decoder, shape
 
     def forward(
-        self, images: Float[Tensor, "b 3 h w"], feedback: FeedbackConfig | None = None, *, apart: bool = False
+        self,
+        images: Float[Tensor, "b 3 h w"],
+        feedback: FeedbackConfig | None = None,
+        limits: SlotLimits | None = None,
+        *,
+        apart: bool = False,
     ) -> Output:
-        found = self.encode(images, feedback, apart=apart)
+        found = self.encode(images, feedback, limits, apart=apart)
         painting = self.decoder(found.slots, found.in_use, found.cells, found.masks)
         return Output(
             slots=found.slots,
@@ -67,40 +76,44 @@ class CocaNet(ObjectModel):
         )
 
     def encode(
-        self, images: Float[Tensor, "b 3 h w"], feedback: FeedbackConfig | None = None, *, apart: bool = False
+        self,
+        images: Float[Tensor, "b 3 h w"],
+        feedback: FeedbackConfig | None = None,
+        limits: SlotLimits | None = None,
+        *,
+        apart: bool = False,
     ) -> Encoding:
         """Slots and their masks, without decoding: up the hierarchy, and with feedback, if any, down again.
 
-        `feedback` is the configuration's unless another is given. With `apart` the gradient of slots and masks ends
-        at the last level's nodes: what is done with slots then teaches their pooling, and not what was found.
+        With `apart` the gradient of slots and masks ends at the last level's nodes: what is done with slots then
+        teaches their pooling, and not what was found.
         """
         feedback = feedback or self.config.feedback
-        climbed = self._climb(images)
-        from_below = masks = self.dendrogram(climbed.levels)
-        in_use = climbed.levels[-1].clusters.in_use.squeeze(1)
-        features, over_nodes = climbed.features, None
-        if apart:
-            climbed, masks = climbed.detached(), masks.detach()
+        climbed = self._climb(images, limits)
+        from_below = self.dendrogram(climbed.levels)
+        top = climbed.detached() if apart else climbed
+        masks, features, over_nodes = from_below.detach() if apart else from_below, climbed.features, None
         if feedback.rounds:
-            masks = _corrected(masks, images, in_use, feedback)
-            over_nodes = self._over_nodes(masks, climbed.levels)
-            features = self.hierarchy.pool_again(climbed, over_nodes)
-        elif apart:
-            features = self.hierarchy.pool_again(climbed, climbed.levels[-1].clusters.masks.squeeze(1))
-        regrouped = over_nodes if feedback.regroup else None
-        slots, cells = self._centred(self.hierarchy.slots(features), climbed.levels, masks, regrouped)
-        return Encoding(slots, masks, from_below, in_use, cells, climbed.levels)
+            masks = _corrected(masks, images, top.in_use, feedback)
+            over_nodes = self._over_nodes(masks, top.levels)
+        if feedback.rounds or apart:
+            features = self.hierarchy.pool_again(top, top.masks if over_nodes is None else over_nodes)
+        slots, cells = self.hierarchy.slots(features), None
+        if self.shape is not None:
+            slots, cells = self.shape.place(slots, masks, top.levels, over_nodes if feedback.regroup else None)
+        return Encoding(slots, masks, from_below, top.in_use, cells, top.levels)
 
     def masks_from_below(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b k h w"]:
         """The encoder's masks before any feedback: all that an encoder needs to learn alone."""
         return self.dendrogram(self._climb(images).levels)
 
-    def _climb(self, images: Float[Tensor, "b 3 h w"]) -> Climbed:
+    def _climb(self, images: Float[Tensor, "b 3 h w"], limits: SlotLimits | None = None) -> Climbed:
         if images.shape[-2:] != self.config.image_size:
             (height, width), (rows, columns) = images.shape[-2:], self.config.image_size
             raise ValueError(f"this model takes images of {rows}×{columns} pixels; got {height}×{width}")
-        gamma = self.config.backbone.gamma
-        climbed: Climbed = self.hierarchy(self.backbone(2 * (images if gamma == 1 else images**gamma) - 1))
+        climbed: Climbed = self.hierarchy(
+            self.backbone(images), limits or slot_limits(self.config, training=self.training)
+        )
         return climbed
 
     def _over_nodes(self, masks: Float[Tensor, "b k h w"], levels: tuple[Level, ...]) -> Float[Tensor, "b k n"]:
@@ -109,21 +122,6 @@ class CocaNet(ObjectModel):
             return masks.flatten(2)
         with full_precision(masks):
             return project_on_nodes(masks, self._merged(below))
-
-    def _centred(
-        self,
-        slots: Float[Tensor, "b k d"],
-        levels: tuple[Level, ...],
-        masks: Float[Tensor, "b k h w"],
-        over_nodes: Float[Tensor, "b k n"] | None,
-    ) -> tuple[Float[Tensor, "b k d"], Int[Tensor, "b k 2"] | None]:
-        """In their own frame, slots also know their shape, and have a centre: a cell of the decoder's grid."""
-        if self.shape is None:
-            return slots, None
-        centres = local_centres(levels, masks.detach(), over_nodes)
-        size, grid = self.config.image_size, self.config.decoder.broadcast
-        cells = [x * count // side for x, count, side in zip(centres.unbind(-1), grid, size, strict=True)]
-        return slots + self.shape(masks, centres), torch.stack(cells, -1)
 
     def dendrogram(self, levels: tuple[Level, ...]) -> Float[Tensor, "b k h w"]:
         """The slots' masks over the pixels: the encoder's segmentation."""

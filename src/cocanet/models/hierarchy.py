@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from cocanet.config import CocaNetConfig, LevelConfig
+from cocanet.config.slots import SlotLimits
 from cocanet.config.windows import grid_after
-from cocanet.functional.geometry import EMPTY, Geometry, partition_geometry, pixel_geometry
+from cocanet.functional.geometry import Geometry, partition_geometry, pixel_geometry
 from cocanet.functional.pooling import Pooled, pool, pool_again
 from cocanet.functional.windows import partition
 from cocanet.layers.attention import GlobalReach, NeighbourhoodReach, Reach, RefineBlock, WindowReach
 from cocanet.layers.coca import Clusters, CocaLayer
 from cocanet.layers.linear import MLP
 from cocanet.layers.norm import GroupNorm
-from cocanet.layers.position import window_about
 from cocanet.layers.precision import full_precision
 from cocanet.models.output import Level
-
-SHIFTS = 3
-"""Mean shifts from an anchor to the local centre of its mask."""
 
 
 class Nodes(NamedTuple):
@@ -63,13 +59,14 @@ class HierarchyLevel(nn.Module):
         self.norm = GroupNorm(model.dim, model.norm)
         self.skip = None if first else MLP(model.dim, model.dim, model.dim)
 
-    def forward(self, nodes: Nodes, clusters: int | None = None, stop_below: float = 0.0) -> tuple[Nodes, Clusters]:
+    def forward(self, nodes: Nodes, limits: SlotLimits | None = None) -> tuple[Nodes, Clusters]:
+        """`limits` are the last level's; the others have a fixed number of clusters."""
         below = partition(nodes.features, self.window)
         found: Clusters = self.coca(
             self.refine(below),
             partition_geometry(nodes.geometry, self.window),
-            clusters=clusters,
-            stop_below=stop_below,
+            clusters=limits.most if limits else None,
+            stop_below=limits.stop_below if limits else 0.0,
         )
         with full_precision(below):
             passed_on = pool(found.masks, below.float())
@@ -116,6 +113,15 @@ class Climbed(NamedTuple):
     skipped: Pooled | None
     """What skips the last level, for those who pool its nodes again."""
 
+    @property
+    def masks(self) -> Float[Tensor, "b k n"]:
+        """The slots' masks over the last level's nodes."""
+        return self.levels[-1].clusters.masks.squeeze(1)
+
+    @property
+    def in_use(self) -> Bool[Tensor, "b k"]:
+        return self.levels[-1].clusters.in_use.squeeze(1)
+
     def detached(self) -> Climbed:
         """The same without the way it was come by, so that no gradient goes back there."""
 
@@ -132,7 +138,7 @@ class Hierarchy(nn.Module):
 
     def __init__(self, config: CocaNetConfig) -> None:
         super().__init__()
-        self.dynamic, self.image_size = config.dynamic, config.image_size
+        self.image_size = config.image_size
         self.levels = nn.ModuleList()
         grid, per_cell = config.image_size, 1
         for number, level in enumerate(config.levels):
@@ -141,17 +147,15 @@ class Hierarchy(nn.Module):
         self.norm = GroupNorm(config.dim, config.norm)
         self.mlp = MLP(config.dim, config.dim, config.dim)
 
-    def forward(self, pixels: Float[Tensor, "b h w d"]) -> Climbed:
+    def forward(self, pixels: Float[Tensor, "b h w d"], limits: SlotLimits) -> Climbed:
         geometry = pixel_geometry(*self.image_size, device=pixels.device).each(lambda x: x[None, :, :, None])
         nodes = Nodes(pixels.unsqueeze(3), geometry, None)
         levels: list[Level] = []
         skipped = None
         for number, level in enumerate(self.levels, 1):
             assert isinstance(level, HierarchyLevel)
-            more = self.dynamic if number == len(self.levels) and not self.training else None
-            limits = (more.most, more.stop_below) if more else ()
             skipped = nodes.skipped
-            nodes, clusters = level(nodes, *limits)
+            nodes, clusters = level(nodes, limits if number == len(self.levels) else None)
             levels.append(Level(level.window, level.grid, clusters))
         return Climbed(rearrange(nodes.features, "b 1 1 k d -> b k d"), tuple(levels), skipped)
 
@@ -171,34 +175,3 @@ def _reach(config: LevelConfig, grid: tuple[int, int], per_cell: int) -> Reach:
     if config.attention == "neighbourhood" and config.kernel is not None:
         return NeighbourhoodReach(config.kernel, config.window, grid, per_cell)
     return GlobalReach() if config.attention == "global" else WindowReach()
-
-
-@torch.no_grad()
-def local_centres(
-    levels: tuple[Level, ...], masks: Float[Tensor, "b k h w"], over_nodes: Float[Tensor, "b k n"] | None = None
-) -> Int[Tensor, "b k 2"]:
-    """The pixel each slot is centred on: a mean shift over its pixels from its anchor.
-
-    Of two pieces in one slot it finds one, where the centre of mass would lie between them. The last slot has no
-    anchor and starts from the node that it has most of; so do all where `over_nodes`, their masks over the last
-    level's nodes, are not those that the anchors gave.
-    """
-    top = levels[-1].clusters
-    image_size = (masks.shape[-2], masks.shape[-1])
-    nodes = levels[-2].clusters.geometry if len(levels) > 1 else pixel_geometry(*image_size, device=masks.device)
-    batch = len(masks)
-    area, position = nodes.area.reshape(-1, top.masks.shape[-1]), nodes.position.reshape(-1, top.masks.shape[-1], 2)
-    if over_nodes is None:
-        most = (top.masks[:, 0, -1] * area).argmax(-1, keepdim=True)
-        start = torch.cat((top.anchors[:, 0], most), -1)
-    else:
-        start = (over_nodes * area.unsqueeze(1)).argmax(-1)
-    centres = position.expand(batch, -1, -1).gather(1, start.unsqueeze(-1).expand(-1, -1, 2))
-    lines = [torch.arange(side, dtype=masks.dtype, device=masks.device) for side in image_size]
-    for _ in range(SHIFTS):
-        near = masks * window_about(centres, image_size)
-        total = near.sum((-2, -1)).clamp(min=EMPTY)
-        moments = [near.sum(axis) @ line for axis, line in zip((-1, -2), lines, strict=True)]
-        centres = torch.stack(moments, -1) / total.unsqueeze(-1)
-    limit = torch.tensor(image_size, device=masks.device) - 1
-    return centres.round().long().clamp(min=0).minimum(limit)

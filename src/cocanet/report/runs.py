@@ -13,13 +13,14 @@ from rich.console import Console
 
 from cocanet.config import Preset
 from cocanet.config.plain import first_difference, to_plain
+from cocanet.config.slots import preset_with_slots
 from cocanet.evaluation.command import show_progress
 from cocanet.evaluation.files import RESULT, write_evaluation
-from cocanet.evaluation.trained import FORMAT, VERSION, EvaluationSettings, change_slots, evaluate_trained
+from cocanet.evaluation.trained import FORMAT, VERSION, EvaluationSettings, evaluate_trained
 from cocanet.files import read_json
 from cocanet.paper_scores import PaperRow, data_set_of, paper_row
-from cocanet.train import journal
-from cocanet.train.run_folder import RunFolder, Settings
+from cocanet.runs import journal
+from cocanet.runs.folder import RunFolder, Settings
 from cocanet.weights import read_weights
 
 
@@ -115,7 +116,7 @@ def measure(run: Path, console: Console, *, evaluate: bool = True) -> Measured:
     return Measured(
         run=run,
         settings=settings,
-        preset=change_slots(settings.preset, slots, dynamic),
+        preset=preset_with_slots(settings.preset, slots, dynamic),
         scores=plain["scores"] | plain["slots"],
         step=plain["step"],
         data_name=data["name"],

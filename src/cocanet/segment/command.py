@@ -19,13 +19,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cocanet.data.readers.images import read_image
 from cocanet.files import write_atomically
-from cocanet.pretrained import load
 from cocanet.segment.coco import AnnotationFile
 from cocanet.segment.drawing import Tile, draw_contact_sheet
 from cocanet.segment.labelling import Found, segmentation
 from cocanet.segment.paths import Failure, Inputs, find_images, output_names
-from cocanet.segment.segmenter import Segmenter, Settings
+from cocanet.segment.segmenter import Segmenter, Settings, load
 from cocanet.segment.writers import Written, save_bytes, write_results
+from cocanet.weights.trained import Checkpoint
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def segment_files(
     plan: Plan,
     *,
     device: str = "cpu",
-    checkpoint: str = "last",
+    checkpoint: Checkpoint = "last",
     overwrite: bool = False,
 ) -> int:
     """Segment images into a folder and say how it went; returns the exit code, 1 if a file could not be read."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,7 +14,8 @@ from einops import rearrange
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from cocanet.config import CocaNetConfig, DynamicSlots, FeedbackConfig, Preset
+from cocanet.config import CocaNetConfig, FeedbackConfig, Preset
+from cocanet.config.slots import SlotLimits, slot_limits, with_slots
 from cocanet.config.windows import Window
 from cocanet.functional.hierarchy import merge_masks
 from cocanet.models.coca_net import CocaNet, as_coca_net
@@ -25,8 +23,9 @@ from cocanet.models.model import ObjectModel
 from cocanet.segment.images import ImageLike, read_pixels, separate
 from cocanet.segment.labelling import Found, segmentation
 from cocanet.segment.placement import Fit, model_view, place
-from cocanet.segment.pretrained_folder import read_pretrained, write_pretrained
 from cocanet.segment.result import Segmentation
+from cocanet.weights.hub import CONFIG, WEIGHTS, is_pretrained, write_pretrained
+from cocanet.weights.trained import Checkpoint, open_model
 
 MaskKind = Literal["encoder", "decoder"]
 
@@ -86,7 +85,6 @@ class Segmenter:
         self.model = model.to(device).eval()
         self.preset, self.notes = preset, dict(notes or {})
         self.device = torch.device(device)
-        self._slot_count = threading.Lock()
 
     def segment(
         self,
@@ -131,12 +129,7 @@ class Segmenter:
             levels = len(as_coca_net(self.model, "a level of the hierarchy").config.levels)
             if not 1 <= settings.level <= levels:
                 raise ValueError(f"level must lie in 1 … {levels} for this model; got {settings.level}")
-        if settings.feedback is not None:
-            self._feedback(settings.feedback)
-        if settings.slots is not None or settings.dynamic is not None:
-            net = as_coca_net(self.model, "another number of slots")
-            if (limits := _limits(net.config, settings)) is not None:
-                replace(net.config, dynamic=limits)
+        self._asked(settings)
 
     @torch.inference_mode()
     def find(self, batch: Sequence[UInt8[np.ndarray, "_h _w 3"]], settings: Settings) -> list[Found]:
@@ -145,8 +138,7 @@ class Segmenter:
         placements = [place((len(pixels), pixels.shape[1]), size, settings.fit) for pixels in batch]
         views = [model_view(pixels, placement) for pixels, placement in zip(batch, placements, strict=True)]
         images = torch.from_numpy(np.stack(views)).to(self.device).permute(0, 3, 1, 2)
-        with self._slots_as(settings):
-            found = self._masks(images.float().div_(255).contiguous(), settings)
+        found = self._masks(images.float().div_(255).contiguous(), settings)
         masks, vectors = found.masks.float().cpu(), found.vectors.float().cpu()
         in_use = None if found.in_use is None else found.in_use.cpu()
         painted = None if found.reconstruction is None else found.reconstruction.float().cpu()
@@ -169,12 +161,14 @@ class Segmenter:
     @classmethod
     def from_pretrained(cls, folder: Path | str, device: str = "cpu") -> Segmenter:
         """Read what `save_pretrained` wrote; nothing is downloaded."""
-        trained = read_pretrained(Path(folder))
+        if not is_pretrained(Path(folder)):
+            raise ValueError(f"{folder} lacks {CONFIG} or {WEIGHTS}; expected a folder that save_pretrained wrote")
+        trained = open_model(Path(folder), device)
         return cls(trained.model, trained.preset, trained.notes, device)
 
     def _masks(self, images: Float[Tensor, "b 3 height width"], settings: Settings) -> _Masks:
         size = self.preset.model.image_size
-        asked = () if settings.feedback is None else (self._feedback(settings.feedback),)
+        asked = self._asked(settings)
         if settings.masks == "decoder" or not isinstance(self.model, CocaNet):
             out = self.model(images, *asked)
             masks = out.decoder_masks if settings.masks == "decoder" else out.encoder_masks
@@ -189,32 +183,22 @@ class Segmenter:
         masks = rearrange(merged, "b (gr gc) k h v -> b k (gr h) (gc v)", gr=size[0] // window[0])
         return _Masks(masks, rearrange(below[-1].clusters.features, "b w k d -> b (w k) d"), None, window)
 
-    def _feedback(self, rounds: int) -> FeedbackConfig:
-        return replace(as_coca_net(self.model, "feedback").config.feedback, rounds=rounds)
-
-    @contextmanager
-    def _slots_as(self, settings: Settings) -> Iterator[None]:
-        if not isinstance(self.model, CocaNet):
-            yield
-            return
-        usual, limits = self.model.config.dynamic, _limits(self.model.config, settings)
-        if limits == usual:
-            yield
-            return
-        with self._slot_count:
-            self.model.hierarchy.dynamic = limits
-            try:
-                yield
-            finally:
-                self.model.hierarchy.dynamic = usual
+    def _asked(self, settings: Settings) -> tuple[FeedbackConfig, SlotLimits] | tuple[()]:
+        """Feedback and slots of a call; the model itself is the same for all calls, also of other threads."""
+        config = with_slots(self.preset.model, settings.slots, settings.dynamic)
+        if not isinstance(config, CocaNetConfig):
+            if settings.feedback is not None:
+                as_coca_net(self.model, "feedback")
+            return ()
+        rounds = config.feedback.rounds if settings.feedback is None else settings.feedback
+        return replace(config.feedback, rounds=rounds), slot_limits(config, training=False)
 
 
-def _limits(config: CocaNetConfig, settings: Settings) -> DynamicSlots | None:
-    """What the last level must know to find another number of slots than in training."""
-    made = config.dynamic
-    dynamic = made is not None if settings.dynamic is None else settings.dynamic
-    if dynamic:
-        usual = made or DynamicSlots(most=max(DynamicSlots.most, config.slots))
-        return usual if settings.slots is None else replace(usual, most=settings.slots)
-    # So small that the scope never falls below it: all slots are found.
-    return None if settings.slots is None else DynamicSlots(stop_below=sys.float_info.min, most=settings.slots)
+def load(source: str | Path, device: str = "cpu", *, checkpoint: Checkpoint = "last") -> Segmenter:
+    """A trained model, ready to segment images.
+
+    The name of weights that come with the package, a weights file, a run folder (its `checkpoint`) or a folder that
+    `save_pretrained` wrote. A name is tried first; write ./NAME for a file or folder of that name.
+    """
+    trained = open_model(source, device, checkpoint=checkpoint)
+    return Segmenter(trained.model, trained.preset, trained.notes, device)

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from cocanet.data.loader import Batch
-from cocanet.train import journal
+from cocanet.runs import journal
+from cocanet.runs.folder import RunFolder, Settings, check_new, check_same
 from cocanet.train.checkpoint import Standing, save_checkpoint
 from cocanet.train.interrupt import Interrupt, Stopped
 from cocanet.train.optimiser import set_learning_rate
 from cocanet.train.processes import gather, largest, mean
-from cocanet.train.run_folder import RunFolder, Settings, check_new, check_same
 from cocanet.train.session import Session, make_fabric, set_up
 from cocanet.train.validation import validate
 from cocanet.weights import write_weights

@@ -16,12 +16,12 @@ from cocanet.data.splits import at_size, open_split
 from cocanet.data.views import Images
 from cocanet.models.build import build
 from cocanet.models.model import ObjectModel
-from cocanet.train import journal
+from cocanet.runs import journal
+from cocanet.runs.folder import RunFolder, Settings, check_writable
 from cocanet.train.checkpoint import Standing, load_checkpoint
 from cocanet.train.display import Display
 from cocanet.train.loss import Objective
 from cocanet.train.optimiser import make_optimiser
-from cocanet.train.run_folder import RunFolder, Settings, check_writable
 from cocanet.train.tensorboard import Scalars
 
 _PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}

@@ -13,9 +13,8 @@ import safetensors.torch
 from cocanet.config import Preset
 from cocanet.config.plain import from_plain, to_plain
 from cocanet.files import write_atomically
-from cocanet.models.build import build
 from cocanet.models.model import ObjectModel
-from cocanet.weights import Trained, load_into, write_weights
+from cocanet.weights.file import WeightsFile, write_weights
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _KIND = "cocanet"
@@ -34,10 +33,8 @@ def write_pretrained(folder: Path, model: ObjectModel, preset: Preset, notes: Ma
     write_atomically(folder / CONFIG, [json.dumps(config, indent=2).encode()])
 
 
-def read_pretrained(folder: Path) -> Trained:
-    """The model of a folder; `config.json` says what it is, whoever wrote the weights."""
-    if not is_pretrained(folder):
-        raise ValueError(f"{folder} lacks {CONFIG} or {WEIGHTS}; expected a folder that save_pretrained wrote")
+def read_pretrained(folder: Path) -> WeightsFile:
+    """What a folder holds; `config.json` says what it is, whoever wrote the weights."""
     config, weights = folder / CONFIG, folder / WEIGHTS
     try:
         plain = json.loads(config.read_bytes())
@@ -52,6 +49,4 @@ def read_pretrained(folder: Path) -> Trained:
     except (safetensors.SafetensorError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{weights} is truncated, or not a safetensors file: {reason}") from None
-    model = build(preset)
-    load_into(model, tensors, weights)
-    return Trained(model.eval(), preset, weights, plain.get("notes", {}))
+    return WeightsFile(preset, tensors, plain.get("notes", {}))

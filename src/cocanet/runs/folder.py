@@ -25,6 +25,7 @@ from rich.filesize import decimal
 
 from cocanet.config import Preset, RunConfig
 from cocanet.config.plain import first_difference, from_plain, to_plain
+from cocanet.weights import shipped_names
 from cocanet.files import existing_parent, read_json, sync_folder, write_atomically
 
 FORMAT = "cocanet-run"
@@ -105,10 +106,18 @@ class RunFolder:
         return self.settings_file.exists()
 
 
-def trained_on(path: Path) -> Path | None:
+def own_folder(source: str | Path) -> Path | None:
+    """The folder that a run's model is opened from, if `source` is one; a name of shipped weights is none."""
+    named = isinstance(source, str) and source in shipped_names()
+    return Path(source) if not named and Path(source).is_dir() else None
+
+
+def trained_on(source: str | Path) -> Path | None:
     """The user's data that the run of a folder, or of a checkpoint in one, was trained on."""
-    folder = RunFolder(path if path.is_dir() else path.parent)
-    if not path.exists() or not folder.exists:
+    if isinstance(source, str) and source in shipped_names():
+        return None
+    folder = RunFolder(own_folder(source) or Path(source).parent)
+    if not Path(source).exists() or not folder.exists:
         return None
     given = folder.read_settings().data.path
     return None if given is None else Path(given)

@@ -18,8 +18,6 @@ from torch import Tensor, nn
 from cocanet.config import Preset
 from cocanet.config.plain import from_plain, to_plain
 from cocanet.files import sync_folder, write_atomically
-from cocanet.models.build import build
-from cocanet.models.model import ObjectModel
 
 OPTIMISER = "optimiser:"
 _KEY = "cocanet"
@@ -37,21 +35,6 @@ class WeightsFile:
     @property
     def weights(self) -> dict[str, Tensor]:
         return {name: tensor for name, tensor in self.tensors.items() if not name.startswith(OPTIMISER)}
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A model with trained weights, and where they come from."""
-
-    model: ObjectModel
-    preset: Preset
-    path: Path
-    notes: Mapping[str, Any]
-
-    @property
-    def step(self) -> int | None:
-        """How many steps it was trained for, if that was noted."""
-        return self.notes.get("step")
 
 
 def write_weights(path: Path, preset: Preset, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
@@ -80,20 +63,6 @@ def read_weights(path: Path, *, with_optimiser: bool = False) -> WeightsFile:
     if head["version"] != _VERSION:
         raise ValueError(f"{path} has weights of version {head['version']}; this program reads version {_VERSION}")
     return WeightsFile(from_plain(Preset, head["preset"], str(path)), tensors, head["notes"])
-
-
-def open_trained(path: Path | str, *, checkpoint: str = "last", device: str = "cpu") -> Trained:
-    """The model of a weights file, or of a run folder's `last` or `best` checkpoint, ready to use."""
-    path = Path(path)
-    file = path / f"{checkpoint}.safetensors" if path.is_dir() else path
-    if path.is_dir() and not file.exists():
-        below = sorted(found.parent.name for found in path.glob(f"*/{file.name}"))
-        hint = f"; there are runs in it: {', '.join(below)}" if below else ""
-        raise ValueError(f"{path} is not a run folder with a checkpoint: it has no {file.name}{hint}")
-    found = read_weights(file)
-    model = build(found.preset)
-    load_into(model, found.weights, file)
-    return Trained(model.to(device).eval(), found.preset, file, found.notes)
 
 
 def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> None:
