@@ -12,8 +12,8 @@ from cocanet.config import DataConfig, DynamicSlots, FeedbackConfig, Preset
 from cocanet.models.build import build
 from cocanet.segment.result import Segmentation
 from cocanet.segment.segmenter import Segmenter, Settings
-from tests.models.baselines import rivals
-from tests.models.baselines.genesis.tiny import tiny_config
+from tests.models.rivals import rivals
+from tests.models.rivals.rivals import tiny_config
 from tests.segment.models import by_colour, preset, real
 
 SIZE = (8, 12)

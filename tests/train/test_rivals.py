@@ -20,8 +20,8 @@ from cocanet.runs.folder import Settings
 from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
 from cocanet.weights import open_model
-from tests.models.baselines import rivals
-from tests.models.baselines.genesis.tiny import tiny_config
+from tests.models.rivals import rivals
+from tests.models.rivals.rivals import tiny_config
 from tests.small_runs import Squares
 from tests.train.runs import losses, tiny_settings
 from tests.train.test_loop import assert_same_checkpoint, interrupt_at

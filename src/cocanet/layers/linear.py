@@ -13,8 +13,8 @@ def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
     return layer
 
 
-def conv(inputs: int, outputs: int, kernel: int, padding: int = 0, bias: bool = True) -> nn.Conv2d:
-    layer = nn.Conv2d(inputs, outputs, kernel, padding=padding, bias=bias)
+def conv(inputs: int, outputs: int, kernel: int, padding: int = 0, bias: bool = True, stride: int = 1) -> nn.Conv2d:
+    layer = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, bias=bias)
     _initialise(layer)
     return layer
 
@@ -42,4 +42,12 @@ class MLP(nn.Module):
 
     def forward(self, x: Float[Tensor, "*nodes inputs"]) -> Float[Tensor, "*nodes outputs"]:
         out: Tensor = self.outer(F.gelu(self.inner(x)))
+        return out
+
+
+class ReluMLP(MLP):
+    """The same with a ReLU, as the rivals have it."""
+
+    def forward(self, x: Float[Tensor, "*nodes inputs"]) -> Float[Tensor, "*nodes outputs"]:
+        out: Tensor = self.outer(F.relu_(self.inner(x)))
         return out

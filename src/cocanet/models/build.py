@@ -10,14 +10,14 @@ import torch
 from cocanet.config import CocaNetConfig, ModelConfig, Preset
 from cocanet.config.rivals import BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
 from cocanet.models.backbone import Backbone
-from cocanet.models.baselines.bo_qsa import BoQsa
-from cocanet.models.baselines.genesis_v2 import GenesisV2
-from cocanet.models.baselines.inv_sa import InvSa
-from cocanet.models.baselines.slot_attention import SlotAttention
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder
 from cocanet.models.hierarchy import Hierarchy
 from cocanet.models.model import ObjectModel
+from cocanet.models.rivals.bo_qsa import BoQsa
+from cocanet.models.rivals.genesis_v2 import GenesisV2
+from cocanet.models.rivals.inv_sa import InvSa
+from cocanet.models.rivals.slot_attention import SlotAttention
 from cocanet.models.slot_frame import SlotFrame
 from cocanet.runtime import keep_freed_memory
 

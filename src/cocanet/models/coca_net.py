@@ -18,7 +18,7 @@ from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
 from cocanet.models.decoder import BroadcastDecoder
 from cocanet.models.hierarchy import Climbed, Hierarchy
-from cocanet.models.model import ObjectModel
+from cocanet.models.model import ObjectModel, check_size
 from cocanet.models.output import Level, Output
 from cocanet.models.slot_frame import SlotFrame
 
@@ -108,9 +108,7 @@ class CocaNet(ObjectModel):
         return self.dendrogram(self._climb(images).levels)
 
     def _climb(self, images: Float[Tensor, "b 3 h w"], limits: SlotLimits | None = None) -> Climbed:
-        if images.shape[-2:] != self.config.image_size:
-            (height, width), (rows, columns) = images.shape[-2:], self.config.image_size
-            raise ValueError(f"this model takes images of {rows}×{columns} pixels; got {height}×{width}")
+        check_size(images, self.config.image_size)
         climbed: Climbed = self.hierarchy(
             self.backbone(images), limits or slot_limits(self.config, training=self.training)
         )

@@ -39,7 +39,7 @@ class BroadcastConv(nn.Module):
 
     def __init__(self, dim: int, layer: ConvConfig, grid: tuple[int, int]) -> None:
         super().__init__()
-        self.conv = _layer(dim, layer)
+        self.conv = decoder_layer(dim, layer)
         for name, cells in zip(("rows", "columns"), grid, strict=True):
             self.register_buffer(name, taps_inside(cells, layer.kernel, layer.stride), persistent=False)
 
@@ -91,7 +91,7 @@ class BroadcastDecoder(nn.Module):
         self.first = BroadcastConv(dim, config.layers[0], config.broadcast)
         widths = [layer.channels for layer in config.layers]
         self.rest = nn.ModuleList(
-            _layer(width, layer) for width, layer in zip(widths[:-1], config.layers[1:], strict=True)
+            decoder_layer(width, layer) for width, layer in zip(widths[:-1], config.layers[1:], strict=True)
         )
 
     def forward(
@@ -121,7 +121,8 @@ def mix(layers: Float[Tensor, "b k 4 h w"], in_use: Bool[Tensor, "b k"]) -> Pain
     return Painting(slot_images, masks, (slot_images * masks.unsqueeze(2)).sum(1))
 
 
-def _layer(inputs: int, config: ConvConfig) -> nn.Conv2d | nn.ConvTranspose2d:
+def decoder_layer(inputs: int, config: ConvConfig) -> nn.Conv2d | nn.ConvTranspose2d:
+    """A convolution that keeps the resolution, or a transposed one that enlarges it by its stride."""
     if config.stride == 1:
         return conv(inputs, config.channels, config.kernel, padding=config.kernel // 2)
     return transposed_conv(inputs, config.channels, config.kernel, config.stride)

@@ -26,6 +26,13 @@ class ObjectModel(nn.Module):
         """Called before each training step with the share of the run that lies behind, from 0 to 1."""
 
 
+def check_size(images: Float[Tensor, "b 3 h w"], image_size: tuple[int, int]) -> None:
+    """Refuse images of any size but the one that a model was built for."""
+    if images.shape[-2:] != image_size:
+        (height, width), (rows, columns) = images.shape[-2:], image_size
+        raise ValueError(f"this model takes images of {rows}×{columns} pixels; got {height}×{width}")
+
+
 def reconstruction_loss(output: Output, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
     """Mean squared error of the unclamped mixture, in the range [-1, 1] that the paper reports it in."""
     return 4 * (output.mixture - images).square().mean()

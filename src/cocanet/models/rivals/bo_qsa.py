@@ -10,10 +10,14 @@ from torch import Tensor, nn
 
 from cocanet.config.rivals import BoQsaConfig
 from cocanet.layers.precision import full_precision
-from cocanet.models.baselines.attention_model import AttentionModel, broadcast_decoder
-from cocanet.models.baselines.conv_encoder import PixelEncoder
-from cocanet.models.baselines.iterative_attention import Attended, SlotIteration, damped_weights
-from cocanet.models.baselines.slot_update import SlotUpdate
+from cocanet.models.rivals.parts import (
+    Attended,
+    AttentionModel,
+    PixelEncoder,
+    SlotIteration,
+    SlotUpdate,
+    broadcast_decoder,
+)
 
 EPS = 1e-5
 """In every layer normalisation."""
@@ -35,7 +39,7 @@ class BoQsa(AttentionModel):
         self.iteration = SlotIteration(dim, dim, update, damped_weights, EPS)
         self.decoder = broadcast_decoder(config)
         for layer in (*self.encoder.modules(), *self.decoder.modules()):
-            # Its authors leave these as torch makes them, where Slot Attention's are Xavier's.
+            # Its authors keep torch's initial values here; Slot Attention's are Xavier's.
             if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
                 layer.reset_parameters()
         self.queries = nn.Parameter(nn.init.xavier_uniform_(torch.empty(config.slots, dim)))
@@ -51,7 +55,7 @@ class BoQsa(AttentionModel):
         return out
 
     def first_slots(self, batch: int) -> Float[Tensor, "b k d"]:
-        """The queries, in training with noise in proportion to them."""
+        """The queries; in training with noise that is proportional to them."""
         queries = self.queries.expand(batch, -1, -1)
         if not self.training:
             return queries
@@ -59,16 +63,21 @@ class BoQsa(AttentionModel):
 
     @torch.no_grad()
     def search(self, inputs: Float[Tensor, "b n d"], slots: Float[Tensor, "b k d"]) -> Float[Tensor, "b k d"]:
-        """All iterations but the last."""
+        """Slots after all iterations but the last."""
         slots = slots.detach()
         for _ in range(self.config.iterations - 1):
             slots = self.iteration(inputs, slots).slots
         return slots
 
     def anneal(self, done: float) -> None:
-        """Let the noise fall from 1 to 0 by half a cosine, and stay there."""
+        """Lower the noise from 1 to 0 along half a cosine, and keep it there."""
         share = min(1.0, done / self.config.noisy_share) if self.config.noisy_share else 1.0
         self.noise.fill_(0.5 * (1 + math.cos(math.pi * share)))
 
     def paper_masks(self, attention: Float[Tensor, "b k n"]) -> Float[Tensor, "b k h w"]:
         return super().paper_masks(attention).softmax(1)
+
+
+def damped_weights(attention: Float[Tensor, "b k n"]) -> Float[Tensor, "b k n"]:
+    """Weights of a mean over positions; a slot that won less than about one position takes up next to nothing."""
+    return attention / (attention.sum(-1, keepdim=True) + 1)

@@ -6,8 +6,11 @@ import pytest
 import torch
 
 from cocanet import presets
-from cocanet.presets.rivals import RIVALS, slot_attention
-from tests.models.baselines import rivals
+from cocanet.config.rivals import GenesisV2Config
+from cocanet.models.rivals.genesis_v2 import GenesisV2
+from cocanet.presets.rivals import RIVALS, genesis_v2, slot_attention
+from cocanet.train.optimiser import learning_rate_factor
+from tests.models.rivals import rivals
 
 SIZES = {
     "tetrominoes": (32, 4),
@@ -18,6 +21,15 @@ SIZES = {
     "clevrtex": (128, 11),
 }
 KINDS = ("slot-attention", "inv-sa", "bo-qsa")
+# side, slots, data, background labels, most objects
+GENESIS = {
+    "tetrominoes": (32, 4, "tetrominoes", 1, None),
+    "multi-dsprites": (64, 6, "multi-dsprites", 1, None),
+    "objects-room": (64, 7, "objects-room", 4, None),
+    "shapestacks": (64, 7, "shapestacks", 1, None),
+    "clevr6": (128, 7, "clevr", 1, 6),
+    "clevrtex": (128, 11, "clevrtex", 1, None),
+}
 
 
 def conv(inputs: int, outputs: int, kernel: int) -> int:
@@ -150,3 +162,49 @@ def test_takes_a_step(kind):
     loss.backward()
     assert loss.isfinite()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def genesis_parameters(side: int, f: int = 64) -> int:
+    """How many weights the architecture has."""
+
+    def conv3(inputs: int, outputs: int) -> int:
+        return 9 * inputs * outputs + 2 * outputs
+
+    def linear(inputs: int, outputs: int) -> int:
+        return inputs * outputs + outputs
+
+    extra = {32: 0, 64: 1, 128: 2}[side]
+    down = conv3(3, f) + extra * conv3(f, f) + conv3(f, 2 * f) + 2 * conv3(2 * f, 2 * f)
+    up = 2 * conv3(4 * f, 2 * f) + conv3(4 * f, f) + (1 + extra) * conv3(2 * f, f)
+    bottom = linear(32 * f, 128) + linear(128, 128) + linear(128, 32 * f)
+    colouring = conv3(f, f) + linear(f, 8) + 2
+    posterior = conv3(f, f) + linear(f, 2 * f) + 4 * f + 2 * linear(2 * f, 2 * f)
+    prior = 4 * 4 * f * (f + 4 * f + 2) + linear(4 * f, 2 * f)
+    decoder = 25 * (f + 2) * f + 3 * 25 * f * f + 4 * 3 * f + linear(f, 4)
+    return down + up + bottom + colouring + posterior + prior + decoder
+
+
+@pytest.mark.parametrize("name", GENESIS)
+def test_genesis_presets(name):
+    side, slots, data, background, most = GENESIS[name]
+    preset = genesis_v2(name)
+    assert preset.name == f"genesis-v2-{name}"
+    assert preset.model == GenesisV2Config(image_size=(side, side), slots=slots)
+    assert (preset.model.features, preset.model.colours, preset.model.kernel) == (64, 8, "gaussian")
+    assert (preset.model.pixel_deviation, preset.model.geco.goal, preset.model.geco.beta) == (0.7, 0.5655, 1)
+    assert (preset.data.name, preset.data.background_labels, preset.data.max_objects) == (data, background, most)
+    train = preset.train
+    assert (train.steps, train.batch_size, train.learning_rate, train.weight_decay) == (500_000, 32, 1e-4, 0)
+    assert train.clip_norm is None
+    for step in (0, 250_000, 499_999):
+        assert learning_rate_factor(train, step) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", GENESIS)
+def test_genesis_has_as_many_weights_as_the_architecture(name):
+    model = GenesisV2(genesis_v2(name).model)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    side = GENESIS[name][0]
+    assert count == genesis_parameters(side)
+    # The published adaptation has as many.
+    assert round(count / 1e6, 2) == {32: 2.62, 64: 2.73, 128: 2.84}[side]

@@ -1,4 +1,4 @@
-"""Layers, and one round of each rival for one image, written as they are read: a loop an index, 64 bits."""
+"""Layers, and one round of each rival for one image, written as they are read: a loop for each index, 64 bits."""
 
 from __future__ import annotations
 
@@ -49,8 +49,21 @@ def transposed_conv(x: np.ndarray, w: dict[str, np.ndarray], name: str, stride: 
     return canvas[:, reach:, reach:][:, : height * stride, : width * stride] + w[f"{name}.bias"][:, None, None]
 
 
+def enlarge(x: np.ndarray, w: dict[str, np.ndarray], name: str, stride: int) -> np.ndarray:
+    return conv(x, w, name) if stride == 1 else transposed_conv(x, w, name, stride)
+
+
+def look(image: np.ndarray, w: dict[str, np.ndarray], name: str, strides: tuple[int, ...], *, rectify_last: bool):
+    """Convolutions, a ReLU after each, or after each but the last."""
+    for layer, stride in enumerate(strides):
+        image = conv(image, w, f"{name}.{layer}", stride)
+        if rectify_last or layer < len(strides) - 1:
+            image = np.maximum(image, 0)
+    return image
+
+
 def edge_embedding(row: int, column: int, size: tuple[int, int], w: dict[str, np.ndarray], name: str) -> np.ndarray:
-    """Of a cell's distances from the top, bottom, left and right edge, as shares of the way."""
+    """Embedding of a cell's distances from the top, bottom, left and right edge, as shares of the way."""
     y, x = row / (size[0] - 1), column / (size[1] - 1)
     return w[f"{name}.weight"] @ np.array([y, 1 - y, x, 1 - x]) + w[f"{name}.bias"]
 

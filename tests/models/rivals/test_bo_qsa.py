@@ -1,9 +1,12 @@
+"""BO-QSA: gradients of its two levels, its noise, dropped paths and initial weights."""
+
 import math
 
 import pytest
 import torch
 
-from tests.models.baselines import rivals
+from tests.models.rivals import rivals
+from tests.models.rivals.rivals import WIDE, assert_recurrent, assert_uniform, assert_xavier, new
 
 
 @pytest.mark.parametrize("iterations", [1, 3])
@@ -100,3 +103,16 @@ def test_dropped_paths_keep_the_mean_and_whole_images():
     assert 0.2 < dropped.float().mean() < 0.3
     torch.testing.assert_close(out[~dropped][0], carried + (whole[0] - carried) / 0.75)
     torch.testing.assert_close(out[~dropped], out[~dropped][:1].expand(int((~dropped).sum()), -1, -1))
+
+
+def test_queries_and_weights_of_bo_qsa():
+    model = new(rivals.bo_qsa(**WIDE, hidden=256))
+    assert model.queries.shape == (3, 256)
+    assert_uniform(model.queries, math.sqrt(6 / (3 + 256)))
+    iteration = model.iteration
+    for layer in (iteration.query, iteration.key, iteration.value):
+        assert layer.bias is None
+        assert_xavier(layer.weight)
+    assert_recurrent(iteration.update.gru)
+    # Kaiming's rule gives a variance of 2 / inputs.
+    assert iteration.update.mlp.inner.weight.std().item() == pytest.approx(math.sqrt(2 / 256), rel=0.07)

@@ -8,10 +8,15 @@ from torch import Tensor, nn
 
 from cocanet.config.rivals import SlotAttentionConfig
 from cocanet.layers.precision import full_precision
-from cocanet.models.baselines.attention_model import EVALUATION_SEED, AttentionModel, broadcast_decoder
-from cocanet.models.baselines.conv_encoder import PixelEncoder
-from cocanet.models.baselines.iterative_attention import Attended, SlotIteration, mean_weights
-from cocanet.models.baselines.slot_update import SlotUpdate
+from cocanet.models.rivals.parts import (
+    EVALUATION_SEED,
+    Attended,
+    AttentionModel,
+    PixelEncoder,
+    SlotIteration,
+    SlotUpdate,
+    broadcast_decoder,
+)
 
 EPS = 1e-3
 """In every layer normalisation."""
@@ -43,8 +48,14 @@ class SlotAttention(AttentionModel):
         return Attended(slots, attention)
 
     def first_slots(self, batch: int) -> Float[Tensor, "b k d"]:
-        """Drawn anew for each image in training; always the same in evaluation."""
+        """Slots drawn anew for each image in training; always the same ones in evaluation."""
         draw = self.evaluation_draw.expand(batch, -1, -1)
         if self.training:
             draw = torch.randn_like(draw)
         return self.mean + self.log_deviation.exp() * draw
+
+
+def mean_weights(attention: Float[Tensor, "b k n"]) -> Float[Tensor, "b k n"]:
+    """Weights of a mean over positions; a slot that won nothing takes the mean of all."""
+    attention = attention + 1e-8
+    return attention / attention.sum(-1, keepdim=True)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tests.models.baselines.transcription import conv, transposed_conv
+from tests.models.rivals.transcription import conv, sigmoid, transposed_conv
 
 
 def break_sticks(colours: np.ndarray, scores: np.ndarray, width: float, slots: int, kernel: str) -> np.ndarray:
@@ -35,7 +35,7 @@ def normal_density(x: float, mean: float, deviation: float) -> float:
 
 
 def mixture_error(image: np.ndarray, slot_images: np.ndarray, masks: np.ndarray, deviation: float) -> float:
-    """Of one image (3 × h × w) with slot images (k × 3 × h × w) and masks (k × h × w)."""
+    """Negative log-likelihood of one image (3 × h × w) with slot images (k × 3 × h × w) and masks (k × h × w)."""
     error = 0.0
     for channel, row, column in np.ndindex(*image.shape):
         likelihood = sum(
@@ -98,13 +98,9 @@ def decode(slot: np.ndarray, weights: dict[str, np.ndarray], cells: int) -> np.n
 
 
 def group_norm(x: np.ndarray, weights: dict[str, np.ndarray], name: str, groups: int) -> np.ndarray:
-    """Channels in so many groups of neighbours, each normalised over all its pixels."""
+    """Channels in groups of neighbours, each normalised over all its pixels."""
     out = [(group - group.mean()) / math.sqrt(group.var() + 1e-5) for group in np.split(x, groups)]
     return np.concatenate(out) * weights[f"{name}.weight"][:, None, None] + weights[f"{name}.bias"][:, None, None]
-
-
-def sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-x))
 
 
 def geco(errors: list[float], goal: float, step: float, beta: float, low: float, high: float) -> list[float]:

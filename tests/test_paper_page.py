@@ -1,0 +1,80 @@
+"""docs/paper.md names code and tests that exist, and leaves out nothing that the paper numbers."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "paper.md").read_text()
+CODE = sorted(set(re.findall(r"`((?:functional|layers|models)/[\w/]+\.py): ([\w.]+)`", PAGE)))
+PACKAGES = sorted(set(re.findall(r"`(\w+)` package: `(\w+)`", PAGE)))
+TESTS = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)))
+
+
+@pytest.fixture(scope="module")
+def tex() -> str:
+    default = ROOT.parent / "shared" / "paper" / "coca-net.tex"
+    path = Path(os.environ.get("COCANET_PAPER", default))
+    if not path.exists():
+        pytest.skip(f"the paper's LaTeX is not at {path}; set COCANET_PAPER to it")
+    return path.read_text()
+
+
+def test_references_are_found_by_their_form():
+    assert len(CODE) > 30
+    assert len(PACKAGES) > 5
+    assert len(TESTS) > 50
+    # Whatever else looks like a reference would not be checked.
+    assert PAGE.count("::") == len(re.findall(r"`[\w/]+\.py::\w+`", PAGE))
+    assert len(re.findall(r"\.py: ", PAGE)) == len(re.findall(r"`[\w/]+\.py: [\w.]+`", PAGE))
+
+
+@pytest.mark.parametrize(("path", "name"), CODE)
+def test_code_exists(path, name):
+    module = importlib.import_module(f"cocanet.{path.removesuffix('.py').replace('/', '.')}")
+    assert reduce(getattr, name.split("."), module) is not None
+
+
+@pytest.mark.parametrize(("package", "name"), PACKAGES)
+def test_functions_of_packages_exist(package, name):
+    source = ROOT / "src" / "cocanet"
+    files = [*source.glob(f"{package}.py"), *source.glob(f"{package}/**/*.py")]
+    assert any(re.search(rf"^(?:def|class) {name}\b", file.read_text(), re.MULTILINE) for file in files)
+
+
+@pytest.mark.parametrize(("path", "name"), TESTS)
+def test_tests_exist(path, name):
+    files = list((ROOT / "tests").rglob(path))
+    assert files, f"no file tests/**/{path}"
+    assert any(re.search(rf"^def {name}\(", file.read_text(), re.MULTILINE) for file in files)
+
+
+def test_every_label_of_the_paper_is_named(tex):
+    labels = [label for label in re.findall(r"\\label\{([^}]+)\}", tex) if not re.match(r"(sub)?sec:", label)]
+    assert len(labels) > 40
+    assert [label for label in labels if f"`{label}`" not in PAGE] == []
+
+
+def test_every_number_of_the_paper_has_an_entry(tex):
+    count = {
+        "**Eq. {}**": r"\\begin\{(?:equation|subequations)\}",
+        "**Alg. {}**": r"\\begin\{algorithm\}",
+        "| {} | `tbl:|| {} | `quantitative`": r"\\begin\{table\*?\}",
+        "| {} | `fig:": r"\\begin\{figure\*?\}|\\captionof\{figure\}",
+    }
+    for entry, environment in count.items():
+        total = len(re.findall(environment, tex))
+        assert total
+        for number in range(1, total + 1):
+            assert any(form.format(number) in PAGE for form in entry.split("||")), entry.format(number)
+
+
+def test_lines_are_short():
+    for number, line in enumerate(PAGE.splitlines(), 1):
+        assert len(line) <= (199 if line.startswith("|") else 120), f"line {number} has {len(line)} characters"
