@@ -7,7 +7,7 @@ import pytest
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from cocanet.config_file import from_plain, to_plain
+from cocanet.config.plain import from_plain, to_plain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.distributions import Normal, kl_divergence
