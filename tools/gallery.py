@@ -9,9 +9,9 @@ import torch
 import tyro
 
 from cocanet.data.splits import open_split
-from cocanet.figures.command import pick
 from cocanet.figures.gallery import Discovered, gallery_figure
-from cocanet.figures.save import save
+from cocanet.figures.pictured import pick
+from cocanet.figures.saving import save
 from cocanet.weights import open_model, shipped_names
 
 ORDER = ("tetrominoes", "multi-dsprites", "objects-room", "shapestacks", "clevr6", "clevrtex")

@@ -5,6 +5,7 @@ What the card says is measured now or read from the run, not typed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,13 +13,17 @@ from typing import Any
 
 import tyro
 
+from cocanet.cli.console import ConsoleWatcher
 from cocanet.config import CocaNetConfig, FeedbackConfig, Preset
 from cocanet.config.plain import first_difference, from_plain, to_plain
-from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
-from cocanet.figures.command import save_figure
-from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of
+from cocanet.evaluation.result import Result
+from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.evaluation.trained import evaluate_trained
+from cocanet.figures.pictured import save_figure
+from cocanet.metrics.table import SCORES, title
+from cocanet.paper_scores import PAPER, data_set_of
 from cocanet.presets import find
-from cocanet.report.command import run_report
+from cocanet.report.files import write_report
 from cocanet.runs.folder import RunFolder
 from cocanet.weights import read_weights, write_weights
 
@@ -39,7 +44,7 @@ class Ship:
     sharpen: float | None = None
     """Of the last level at evaluation, if not as in the run."""
     feedback: tuple[str, ...] = ()
-    """Settings of feedback at evaluation, if not as in the run: rounds=8 noise=0.01 …"""
+    """Settings of feedback at evaluation, if not as in the run: rounds=8 noise=0.01 regroup=true …"""
     notes: str = ""
     """What a user should know besides."""
 
@@ -58,23 +63,23 @@ def main() -> None:
     notes |= {"commit": chosen.commit, "command": chosen.command, "seed": seed}
     weights = ROOT / "src/cocanet/shipped" / f"{chosen.name}.safetensors"
     write_weights(weights, preset, last.weights, notes)
-    evaluation = evaluate_trained(weights, EvaluationSettings(), say=print).to_plain()
-    write_weights(weights, preset, last.weights, notes | {"scores": evaluation["scores"]})
+    evaluation = evaluate_trained(weights, EvaluationSettings(), ConsoleWatcher()).result
+    write_weights(weights, preset, last.weights, notes | {"scores": {name: evaluation.scores[name] for name in SCORES}})
     cards = ROOT / "docs/weights"
     cards.mkdir(parents=True, exist_ok=True)
     if folder:
-        run_report((chosen.source,), out=chosen.source / "report", evaluate=False)
+        write_report((chosen.source,), chosen.source / "report", evaluate=False)
         (cards / f"{chosen.name}.png").write_bytes((chosen.source / "report" / "report.png").read_bytes())
     save_figure("grid", weights, out=cards / f"{chosen.name}-found.png")
     real = None
     if chosen.real:
-        real = evaluate_trained(weights, EvaluationSettings(data=chosen.real), say=print).to_plain()
+        real = evaluate_trained(weights, EvaluationSettings(data=chosen.real), ConsoleWatcher()).result
     (cards / f"{chosen.name}.md").write_text(card(chosen, preset, notes, evaluation, real))
 
 
 def with_feedback(preset: Preset, changes: Mapping[str, str]) -> Preset:
     assert isinstance(preset.model, CocaNetConfig), "only COCA-Net has feedback"
-    plain = asdict(preset.model.feedback) | {name: float(value) for name, value in changes.items()}
+    plain = asdict(preset.model.feedback) | {name: json.loads(value) for name, value in changes.items()}
     feedback = from_plain(FeedbackConfig, plain, "--feedback")
     return replace(preset, model=replace(preset.model, feedback=feedback))
 
@@ -89,18 +94,18 @@ def card(
     chosen: Ship,
     preset: Preset,
     notes: Mapping[str, Any],
-    evaluation: Mapping[str, Any],
-    real: Mapping[str, Any] | None,
+    evaluation: Result,
+    real: Result | None,
 ) -> str:
     published = PAPER.get(("coca-net", data_set_of(preset.data)))
     columns = ["score", "frozen test split", *(["real records"] if real else []), "paper"]
     rows = [columns, ["---"] * len(columns)]
-    for name, title in SCORE_TITLES.items():
-        cells = [title, f"{evaluation['scores'][name]:.3f}"]
-        cells += [f"{real['scores'][name]:.3f}"] if real else []
+    for name in SCORES:
+        cells = [title(name), f"{evaluation.scores[name]:.3f}"]
+        cells += [f"{real.scores[name]:.3f}"] if real else []
         rows.append([*cells, f"{published.scores[name].mean:.3f}" if published else "–"])
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    about_real = f"\nReal records: {real['images']} images, sha256 `{real['data']['sha256'][:16]}…`.\n" if real else ""
+    about_real = f"\nReal records: {real.images} images, sha256 `{real.data.sha256[:16]}…`.\n" if real else ""
     minutes = notes["seconds"] / 60
     return f"""# Weights: {chosen.name}
 
@@ -113,15 +118,15 @@ def card(
 | commit | {chosen.commit} |
 | seed | {notes["seed"]}; training scenes are generated from seed 1, validation 2, test 3 |
 | trained for | {notes["step"]:,} steps, {notes["images"]:,} images, {minutes:.0f} minutes on two CPU cores |
-| losses | {losses(preset)} |
-| decoder's masks | {decoder_masks(preset)} |
-| at evaluation | {at_evaluation(preset)} |
-| test split | {evaluation["images"]:,} generated scenes, sha256 `{evaluation["data"]["sha256"][:16]}…` |
+| losses | {evaluation.provenance.losses} |
+| decoder's masks | {evaluation.provenance.decoder_masks} |
+| at evaluation | {evaluation.provenance.at_evaluation} |
+| test split | {evaluation.images:,} generated scenes, sha256 `{evaluation.data.sha256[:16]}…` |
 
 {table}
 {about_real}
 The paper's scores are of the published images, ours of scenes that we generate after them. The paper trained on
-32,000,000 images with a GPU, by reconstruction alone. One seed; `coca evaluate {chosen.name}` repeats the numbers.
+32,000,000 images, by reconstruction alone. One seed; `coca evaluate {chosen.name}` repeats the numbers.
 {chosen.notes}
 
 ![image, reconstruction, truth, decoder masks and encoder masks of six validation scenes]({chosen.name}-found.png)
@@ -130,32 +135,6 @@ The curve is of the run itself{", as it was trained" if chosen.sharpen or chosen
 
 ![validation scores against time and images]({chosen.name}.png)
 """
-
-
-def losses(preset: Preset) -> str:
-    """What it was trained by."""
-    train = preset.train
-    parts = ["reconstruction"]
-    if train.mask_guidance:
-        parts.append(f"guidance of the decoder's masks ({train.mask_guidance:g})")
-    if train.colour_code:
-        parts.append(f"colour code of the encoder's masks ({train.colour_code:g})")
-    if train.encoder_first:
-        parts.append(f"the encoder alone by that code for the first {train.encoder_first:.0%}")
-    return ", ".join(parts)
-
-
-def decoder_masks(preset: Preset) -> str:
-    assert isinstance(preset.model, CocaNetConfig)
-    return "begin from the encoder's, no second opinion" if preset.model.decoder.prior else "from the slots alone"
-
-
-def at_evaluation(preset: Preset) -> str:
-    assert isinstance(preset.model, CocaNetConfig)
-    feedback, usual, sharpen = preset.model.feedback, asdict(FeedbackConfig()), preset.model.levels[-1].sharpen
-    special = [f"{name} {value:g}" for name, value in asdict(feedback).items() if value != usual[name]]
-    said = f"top-down feedback ({', '.join(special)})" if feedback.rounds else "no feedback"
-    return f"{said}; last level sharpened {sharpen:g} times"
 
 
 def overrides(preset: Preset) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cocanet.config import CocaNetConfig, DataConfig, ModelConfig
-from cocanet.metrics.scores import SCORES
+from cocanet.metrics.table import SCORES
 
 OURS = "coca-net"
 TITLES = {
@@ -20,17 +20,6 @@ TITLES = {
     "coca-net": "COCA-Net",
     "coca-net-ras": "COCA-Net-RAS",
     "coca-net-dyna": "COCA-Net-Dyna",
-}
-SCORE_TITLES = {
-    "decoder_ari_fg": "decoder ARI-FG",
-    "decoder_msc_fg": "decoder mSC-FG",
-    "decoder_ari": "decoder ARI",
-    "decoder_msc": "decoder mSC",
-    "encoder_ari_fg": "encoder ARI-FG",
-    "encoder_msc_fg": "encoder mSC-FG",
-    "encoder_ari": "encoder ARI",
-    "encoder_msc": "encoder mSC",
-    "mse": "MSE",
 }
 
 

@@ -169,8 +169,8 @@ def test_resume_with_another_architecture(capsys, trained):
     assert "is a run of tetrominoes, not of clevr6" in refused(capsys, ["train", "clevr6", *flags[:3]])
 
 
-def test_more_slots_than_were_trained(capsys, trained):
-    assert "--slots 9" in refused(capsys, ["evaluate", str(trained), "--slots", "9"])
+def test_more_slots_than_there_are_nodes(capsys, trained):
+    assert "cannot make 900 clusters" in refused(capsys, ["evaluate", str(trained), "--slots", "900"])
 
 
 def test_a_truncated_checkpoint_and_a_file_of_another_program(capsys, tmp_path, trained):

@@ -14,16 +14,17 @@ import torch
 from PIL import Image
 
 from cocanet import build, presets
-from cocanet.compare.command import run_compare
+from cocanet.cli.compare import run_compare
+from cocanet.cli.evaluate import run_evaluation
 from cocanet.compare.note import Note, read_note, write_note
 from cocanet.compare.settings import MODELS, Comparison, Job, plan, preset_name
 from cocanet.config import RunConfig
 from cocanet.data.store_writer import write_store
-from cocanet.evaluation.command import run_evaluation
 from cocanet.evaluation.files import RESULT
-from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
-from cocanet.metrics.scores import SCORES
-from cocanet.paper_scores import PAPER, SCORE_TITLES
+from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.evaluation.trained import evaluate_trained
+from cocanet.metrics.table import SCORES, title
+from cocanet.paper_scores import PAPER
 from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from cocanet.train.interrupt import Stopped
 from cocanet.weights import write_weights
@@ -138,7 +139,7 @@ def test_numbers_are_those_of_the_files(tmp_path, store, capsys):
             mean, deviation = statistics.mean(values), statistics.stdev(values)
             digits = 4 if name == "mse" else 3
             text = f"{mean:.{digits}f} ± {deviation:.{digits}f}"
-            assert rows[model][SCORE_TITLES[name]].strip("*") == text
+            assert rows[model][title(name)].strip("*") == text
             assert text.replace("±", r"$\pm$") in latex
             line = next(line for line in lines if (line["model"], line["score"]) == (model, name))
             assert (float(line["mean"]), float(line["deviation"])) == (mean, deviation)
@@ -188,7 +189,7 @@ def test_the_papers_rows_stand_below_those_they_belong_to(tmp_path, monkeypatch)
     rows = table(tmp_path / "out")
     assert list(rows) == ["coca-net", "coca-net-cpu", "paper's COCA-Net", "slot-attention", "inv-sa", "paper's INV-SA"]
     for name in SCORES:
-        assert rows["paper's INV-SA"][SCORE_TITLES[name]] == str(PAPER["inv-sa", "tetrominoes"].scores[name])
+        assert rows["paper's INV-SA"][title(name)] == str(PAPER["inv-sa", "tetrominoes"].scores[name])
 
 
 def test_a_comparison_goes_on_where_it_was_stopped(tmp_path, store):
@@ -328,7 +329,7 @@ def test_images_of_the_wrong_size(tmp_path, store):
 def test_a_folder_of_another_comparison(tmp_path, store, monkeypatch):
     out = tmp_path / "out"
     compare(out, store, FakeTrainer(), models=("coca-net",))
-    monkeypatch.setattr("cocanet.compare.command.prepare_data", lambda comparison: None)
+    monkeypatch.setattr("cocanet.compare.settings.prepare_data", lambda comparison, watcher: None)
     for changes, difference in (
         ({"minutes": 2.0}, r"minutes: 1.0, not 2.0; choose another --out"),
         ({"batch_size": 4}, r"batch_size: null, not 4"),

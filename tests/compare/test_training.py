@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from cocanet.cli.compare import run_compare
 from cocanet.compare.child import main, peak_bytes
-from cocanet.compare.command import run_compare
 from cocanet.compare.note import Note, read_note, write_note
 from cocanet.compare.settings import Comparison, Job, plan
 from cocanet.compare.training import make_way, train_apart

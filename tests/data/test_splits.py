@@ -45,7 +45,7 @@ def test_generated_splits_share_no_image(monkeypatch):
 def test_scenes_are_made_once(cache, monkeypatch):
     monkeypatch.setattr(splits, "VALIDATION_IMAGES", 20)
     first = open_split(TETROMINOES, "validation").gather(np.arange(20))
-    monkeypatch.setattr("cocanet.data.commands.fill", lambda *args, **options: pytest.fail("made again"))
+    monkeypatch.setattr("cocanet.data.filling.fill", lambda *args, **options: pytest.fail("made again"))
     second = open_split(TETROMINOES, "validation").gather(np.arange(20))
     np.testing.assert_array_equal(first[0], second[0])
     assert [path.name for path in cache.iterdir()] == ["tetrominoes-validation-20"]

@@ -5,7 +5,8 @@ from torch import nn
 
 from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.scenes.tetrominoes import Tetrominoes
-from cocanet.evaluation.protocol import SCORES, evaluate, image_scores
+from cocanet.evaluation.protocol import evaluate, image_scores
+from cocanet.metrics.table import SCORES
 from cocanet.models.output import Output
 
 

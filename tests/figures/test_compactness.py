@@ -3,9 +3,9 @@ import pytest
 import torch
 
 from cocanet.config import LevelConfig
-from cocanet.figures import compactness as module
+from cocanet.explain import compactness as module
+from cocanet.explain.compactness import node_compactness, object_compactness
 from cocanet.figures import compactness_figure, compactness_maps
-from cocanet.figures.compactness import node_compactness, object_compactness
 from cocanet.functional.geometry import pixel_geometry
 from cocanet.functional.windows import partition
 from tests.figures.tiny import CONFIG, pictures, texts, tiny_images, tiny_model

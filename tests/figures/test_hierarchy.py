@@ -4,9 +4,9 @@ import torch
 from matplotlib.collections import PathCollection
 
 from cocanet.config import DynamicSlots, FeedbackConfig, LevelConfig
+from cocanet.explain.nodes import of_one_image
 from cocanet.figures import BACKGROUND, PALETTE, hierarchy_figure
 from cocanet.figures.hierarchy import level_choices, mean_colours
-from cocanet.figures.nodes import of_one_image
 from tests.figures.tiny import output_of, pictures, texts, tiny_images, tiny_model
 
 DEEP = (LevelConfig((2, 3), 2, 1.0, 0), LevelConfig((2, 2), 3, 1.0, 0), LevelConfig((2, 2), 4, 1.0, 0))

@@ -7,7 +7,7 @@ import torch
 from cocanet.metrics.functional.ari import adjusted_rand_index
 from cocanet.metrics.functional.contingency import mask_contingency
 from cocanet.metrics.functional.covering import segmentation_covering
-from cocanet.metrics.scores import SCORES, SLOTS, SegmentationScores, score_images
+from cocanet.metrics.scores import SegmentationScores, score_images
 from cocanet.metrics.segmentation import (
     OVERLAPS,
     AdjustedRandIndex,
@@ -16,6 +16,7 @@ from cocanet.metrics.segmentation import (
     SegmentationCovering,
     SlotsInUse,
 )
+from cocanet.metrics.table import TABLE
 from tests.metrics.processes import part, scene, score
 
 OUTPUT, LABELS, IMAGES = scene(10)
@@ -102,7 +103,7 @@ def test_no_image_with_foreground_gives_no_score():
 
 def test_all_scores_at_once():
     means = whole()
-    assert tuple(means) == (*SCORES, *SLOTS, "images", "images_without_foreground")
+    assert tuple(means) == (*TABLE, "images", "images_without_foreground")
     for name, values in score_images(OUTPUT, LABELS, IMAGES, 1).items():
         close(means[name], values.nanmean())
     assert (int(means["images"]), int(means["images_without_foreground"])) == (10, EMPTY)

@@ -13,22 +13,23 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from rich.console import Console
 
 from cocanet import presets
+from cocanet.cli.console import ConsoleWatcher
 from cocanet.config import TrainConfig
 from cocanet.data import splits
 from cocanet.data.store_writer import write_store
-from cocanet.evaluation.files import RESULT, write_evaluation
-from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
-from cocanet.metrics.scores import SCORES, SLOTS
-from cocanet.paper_scores import PAPER, SCORE_TITLES
-from cocanet.report.command import run_report
+from cocanet.evaluation.files import write_evaluation
+from cocanet.evaluation.result import FILE as RESULT
+from cocanet.evaluation.result import Asked, Result, ScoredImages
+from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.evaluation.trained import evaluate_trained
+from cocanet.metrics.table import SCORES, SLOTS, TABLE, title
+from cocanet.paper_scores import PAPER
+from cocanet.report.files import write_report
 from cocanet.report.plots import Curve, curve_of, mean_curve, plot_curves
 from cocanet.report.runs import find_runs, group_runs, measure
 from tests.small_runs import Squares, make_run, tiny_preset
-
-QUIET = Console(quiet=True)
 
 
 @pytest.fixture(autouse=True)
@@ -59,32 +60,35 @@ def scored_run(path: Path, scores: dict[str, float | None] | None = None, **chan
     name = changes.pop("data_name", "tetrominoes")
     run = make_run(path, **changes)
     rng = np.random.default_rng(changes.get("seed", 0))
-    plain = {
-        "format": "cocanet-evaluation",
-        "version": 1,
-        "weights": options["weights"],
-        "step": changes.get("step", 500) // (2 if options["weights"] == "best.safetensors" else 1),
-        "scores": {name: float(rng.random()) for name in SCORES} | (scores or {}),
-        "slots": {name: float(rng.random()) for name in SLOTS},
-        "data": {"name": name, "data_set": name if name == "tetrominoes" else None, "sha256": options["sha256"]},
-        "settings": {"slots": options["slots"], "dynamic": False, "compat": options["compat"]},
-    }
-    (run / RESULT).write_text(json.dumps(plain))
+    own = name if name == "tetrominoes" else None
+    result = Result(
+        preset="tetrominoes",
+        weights=options["weights"],
+        step=changes.get("step", 500) // (2 if options["weights"] == "best.safetensors" else 1),
+        scores={name: float(rng.random()) for name in SCORES} | (scores or {}),
+        slots={name: float(rng.random()) for name in SLOTS},
+        images=40,
+        images_without_foreground=0,
+        images_per_second=9.5,
+        data=ScoredImages(name, own, None, "some images", True, 1, options["sha256"]),
+        settings=Asked(options["slots"], False, options["compat"], 16, "cpu", 1),
+    )
+    (run / RESULT).write_text(result.to_json())
     return run
 
 
 def measured(*runs: Path):
-    return [measure(run, QUIET) for run in runs]
+    return [measure(run) for run in runs]
 
 
 def test_mean_and_sample_deviation_over_seeds_in_every_format(tmp_path, capsys):
     runs = [scored_run(tmp_path / "runs" / f"seed-{seed}", seed=seed, journal=validations(seed)) for seed in range(3)]
-    run_report([tmp_path / "runs"], out=tmp_path / "out")
+    write_report([tmp_path / "runs"], tmp_path / "out", ConsoleWatcher())
     scores = [json.loads((run / RESULT).read_text())["scores"] for run in runs]
     with (tmp_path / "out" / "report.csv").open() as file:
         rows = {row["score"]: row for row in csv.DictReader(file)}
     markdown, latex = ((tmp_path / "out" / f"report.{end}").read_text() for end in ("md", "tex"))
-    assert tuple(rows) == SCORES + SLOTS
+    assert tuple(rows) == tuple(TABLE)
     for column, name in enumerate(SCORES):
         values = [found[name] for found in scores]
         mean, deviation = statistics.mean(values), statistics.stdev(values)
@@ -95,7 +99,7 @@ def test_mean_and_sample_deviation_over_seeds_in_every_format(tmp_path, capsys):
         assert (float(rows[name]["paper_mean"]), float(rows[name]["paper_deviation"])) == paper[:2]
         digits = 4 if name == "mse" else 3
         ours = f"{mean:.{digits}f} ± {deviation:.{digits}f}"
-        line = next(line for line in markdown.splitlines() if line.startswith(f"| {SCORE_TITLES[name]} "))
+        line = next(line for line in markdown.splitlines() if line.startswith(f"| {title(name)} "))
         assert [cell.strip() for cell in line.split("|")[2:4]] == [ours, str(paper)]
         cells = [latex_cells(latex, title)[3 + column] for title in ("tetrominoes", "paper's COCA-Net")]
         assert cells == [ours.replace("±", r"$\pm$"), str(paper).replace("±", r"$\pm$")]
@@ -112,7 +116,7 @@ def latex_cells(latex: str, title: str) -> list[str]:
 def test_latex_is_whole_and_escaped(tmp_path):
     preset = tiny_preset(name="my_model")
     scored_run(tmp_path / "a", preset=preset, data_name="50%_of_it")
-    run_report([tmp_path / "a"], out=tmp_path / "out")
+    write_report([tmp_path / "a"], tmp_path / "out", ConsoleWatcher())
     latex = (tmp_path / "out" / "report.tex").read_text()
     assert r"my\_model &" in latex
     assert r"{50\%\_of\_it}" in latex
@@ -130,7 +134,7 @@ def test_latex_is_whole_and_escaped(tmp_path):
 
 def test_one_seed_has_no_deviation_and_a_missing_score_is_a_dash(tmp_path):
     scored_run(tmp_path / "a", dict.fromkeys(SCORES[:8]) | {"mse": 0.25})
-    (group,) = run_report([tmp_path / "a"], out=tmp_path / "out")
+    (group,) = write_report([tmp_path / "a"], tmp_path / "out", ConsoleWatcher())
     assert group.deviation("mse") is None
     assert group.mean("decoder_ari") is None
     markdown = (tmp_path / "out" / "report.md").read_text()
@@ -141,7 +145,7 @@ def test_one_seed_has_no_deviation_and_a_missing_score_is_a_dash(tmp_path):
 
 def test_a_run_without_an_evaluation_is_scored_now(tmp_path, capsys):
     run = make_run(tmp_path / "run", journal=validations())
-    (group,) = run_report([run], out=tmp_path / "out")
+    (group,) = write_report([run], tmp_path / "out", ConsoleWatcher())
     expected = evaluate_trained(run, EvaluationSettings()).scored.means
     assert group.mean("decoder_msc") == expected["decoder_msc"]
     assert (run / RESULT).exists()
@@ -152,7 +156,7 @@ def test_an_evaluation_older_than_the_weights_is_done_again(tmp_path, capsys):
     run = scored_run(tmp_path / "run", {"mse": 77.0}, step=500)
     plain = json.loads((run / RESULT).read_text())
     (run / RESULT).write_text(json.dumps(plain | {"step": 400}))
-    (group,) = run_report([run], out=tmp_path / "out")
+    (group,) = write_report([run], tmp_path / "out", ConsoleWatcher())
     assert group.mean("mse") < 1
     assert "was evaluated at step 400 and is now at 500" in capsys.readouterr().out
 
@@ -161,7 +165,7 @@ def test_without_evaluating_the_last_validation_is_shown_and_marked(tmp_path):
     journal = validations()
     make_run(tmp_path / "runs" / "seed-0", journal=journal)
     scored_run(tmp_path / "runs" / "seed-1", seed=1)
-    one, other = run_report([tmp_path / "runs"], out=tmp_path / "out", evaluate=False)
+    one, other = write_report([tmp_path / "runs"], tmp_path / "out", ConsoleWatcher(), evaluate=False)
     assert {one.title, other.title} == {"tetrominoes (validation)", "tetrominoes"}
     shown = next(group for group in (one, other) if "validation" in group.title)
     assert shown.mean("mse") == journal[-1]["scores"]["mse"]
@@ -170,7 +174,7 @@ def test_without_evaluating_the_last_validation_is_shown_and_marked(tmp_path):
     assert not (tmp_path / "runs" / "seed-0" / RESULT).exists()
     make_run(tmp_path / "new")
     with pytest.raises(ValueError, match="neither an evaluation nor validation scores"):
-        run_report([tmp_path / "new"], out=tmp_path / "out", evaluate=False)
+        write_report([tmp_path / "new"], tmp_path / "out", ConsoleWatcher(), evaluate=False)
 
 
 def test_runs_that_differ_in_more_than_the_seed_are_apart(tmp_path):
@@ -210,7 +214,7 @@ def test_data_sets_have_tables_of_their_own(tmp_path):
     run = make_run(tmp_path / "run")
     write_evaluation(evaluate_trained(run, EvaluationSettings(data=tmp_path / "squares")), run)
     scored_run(tmp_path / "other")
-    groups = run_report([run, tmp_path / "other"], out=tmp_path / "out")
+    groups = write_report([run, tmp_path / "other"], tmp_path / "out", ConsoleWatcher())
     assert [group.data_name for group in groups] == ["squares", "tetrominoes"]
     markdown = (tmp_path / "out" / "report.md").read_text()
     assert markdown.index("## squares") < markdown.index("## tetrominoes") < markdown.index("paper's COCA-Net")
@@ -252,7 +256,7 @@ def test_a_damaged_evaluation_is_named(tmp_path, text, message):
     run = make_run(tmp_path / "run")
     (run / RESULT).write_text(text)
     with pytest.raises(ValueError, match=rf"evaluation\.json {message}"):
-        measure(run, QUIET)
+        measure(run)
 
 
 def test_curves_leave_out_what_is_missing_and_the_mean_is_where_all_are(tmp_path):

@@ -191,7 +191,6 @@ def test_dynamic_slots_are_those_of_a_dynamic_model():
     plain = dynamic.segment(images, dynamic=False)
     for one, other in zip(plain, segmenter.segment(images), strict=True):
         np.testing.assert_array_equal(one.labels, other.labels)
-    assert dynamic.model.hierarchy.dynamic == wanted.model.dynamic
 
 
 @pytest.mark.parametrize("masks", ["encoder", "decoder"])
@@ -303,5 +302,5 @@ def test_rivals_segment_too_but_have_no_levels_and_one_number_of_slots(kind):
         np.testing.assert_array_equal(numbers_of(found), expected[0].argmax(0).numpy())
     with pytest.raises(ValueError, match="a level of the hierarchy needs a COCA-Net"):
         segmenter.segment(image, level=1)
-    with pytest.raises(ValueError, match="has the 4 slots that it was trained with"):
+    with pytest.raises(ValueError, match="slots that it was trained with"):
         segmenter.segment(image, slots=2)

@@ -10,13 +10,15 @@ import tyro
 from rich.console import Console
 from rich.filesize import decimal
 
+from cocanet.cli.console import ConsoleWatcher
 from cocanet.config import DataConfig
-from cocanet.data.commands import fill
+from cocanet.data.filling import fill
 from cocanet.data.readers import open_source
 from cocanet.data.splits import cache_folder, is_complete, open_split
 from cocanet.data.views import size_of
 from cocanet.presets.auto import Choice, choose
 from cocanet.train.estimate import estimate_step
+from cocanet.words import about, plural
 
 NAME = "auto"
 
@@ -71,7 +73,7 @@ def store_of(flags: Auto) -> Path:
     state = f"{flags.data.resolve()} {flags.size} {len(source)} {newest}"
     folder = cache_folder() / f"{flags.data.resolve().name}-{hashlib.sha256(state.encode()).hexdigest()[:12]}"
     if not is_complete(folder):
-        fill(source, folder, workers=1)
+        fill(source, folder, watcher=ConsoleWatcher())
     return folder
 
 
@@ -94,17 +96,11 @@ def tell(choice: Choice, minutes: float | None = None) -> None:
         console.print(f"• {reason}")
     cost, train = estimate_step(choice.preset), choice.preset.train
     time = (
-        f"{train.steps:,} steps {_duration(cost.seconds * train.steps)}; --minutes sets a limit"
+        f"{train.steps:,} steps {about(cost.seconds * train.steps)}; --minutes sets a limit"
         if minutes is None
-        else f"{minutes:g} minutes have room for about {60 * minutes / cost.seconds:,.0f} steps"
+        else f"{plural(minutes, 'minute')} have room for about {60 * minutes / cost.seconds:,.0f} steps"
     )
     console.print(
         f"• a step of {train.batch_size} images takes about {cost.seconds:.2f} s and {decimal(cost.bytes)} of memory "
         f"on this machine's CPU; {time}"
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -1,19 +1,28 @@
-"""`coca compare`."""
+"""`coca compare`: every model the same time on the same images, and one table of them all."""
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
+
+if TYPE_CHECKING:
+    from cocanet.compare.rows import Failure
+    from cocanet.compare.settings import Job
+    from cocanet.compare.training import Trainer
+    from cocanet.report.runs import Measured
 
 
 @dataclass(frozen=True)
 class Compare:
     """Train models for the same time on the same images, and compare them: scores, cost and curves in one table."""
 
-    dataset: tyro.conf.Positional[str]
+    dataset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")]
     """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex."""
     minutes: float
     """Of training, for each run."""
@@ -29,8 +38,6 @@ class Compare:
     """A store of images, or a folder with the stores train, validation and test; without it, scenes are made."""
 
     def run(self) -> None:
-        from cocanet.compare.command import run_compare
-
         sys.exit(
             run_compare(
                 self.dataset,
@@ -42,3 +49,55 @@ class Compare:
                 data=self.data,
             )
         )
+
+
+def run_compare(
+    data_set: str,
+    *,
+    models: Sequence[str] | None = None,
+    minutes: float,
+    seeds: int = 1,
+    out: Path | None = None,
+    batch_size: int | None = None,
+    data: Path | None = None,
+    flags: Sequence[str] = (),
+    trainer: Trainer | None = None,
+) -> int:
+    """Train and evaluate what is missing in `out` and write the tables and curves; returns the exit code.
+
+    `flags` are given to every `coca train`. The tables are written after every run, so they are there if it is stopped.
+    """
+    import torch
+
+    from cocanet.cli.console import ConsoleWatcher
+    from cocanet.compare.files import NAME, write_comparison
+    from cocanet.compare.rows import Failure, carry_out
+    from cocanet.compare.settings import MODELS, Comparison, claim, finished_before, plan, prepare_data
+    from cocanet.compare.training import train_apart
+    from cocanet.train.interrupt import Stopped
+    from cocanet.words import duration
+
+    path = None if data is None else str(data.resolve())
+    comparison = Comparison(data_set, float(minutes), torch.get_num_threads(), batch_size, path, tuple(flags))
+    folder = out or Path(NAME) / data_set
+    jobs = plan(comparison, MODELS if models is None else models, seeds, folder)
+    watcher = ConsoleWatcher()
+    prepare_data(comparison, watcher)
+    claim(folder, comparison)
+    jobs = [*finished_before(jobs, comparison, folder), *jobs]
+    waiting = sum(not job.finished for job in jobs)
+    watcher.say(f"{len(jobs)} runs in {folder}, {waiting} to train: {duration(60 * minutes * waiting)} at most")
+    results: dict[Job, Measured | Failure] = {}
+    try:
+        for number, job in enumerate(jobs, 1):
+            watcher.say(f"{number}/{len(jobs)}: {job.title}")
+            result = results[job] = carry_out(job, trainer or train_apart, watcher)
+            if isinstance(result, Failure):
+                watcher.say(f"{job.title} failed: {result.reason}")
+            text = write_comparison(folder, comparison, results, jobs[number:])
+    except KeyboardInterrupt as stop:
+        number = getattr(stop, "signal", signal.SIGINT)
+        raise Stopped(f"stopped; the same command goes on with {folder}", number) from None
+    watcher.say(text)
+    watcher.say(f"The tables and curves are {NAME}.md, .csv, .tex and .png in {folder}")
+    return int(any(isinstance(result, Failure) for result in results.values()))

@@ -13,11 +13,9 @@ import tyro
 class DataInfo:
     """Say what a store holds, and check that it is what was written."""
 
-    store: tyro.conf.Positional[Path]
+    store: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
 
     def run(self) -> None:
-        from cocanet.data.commands import print_info
-
         print_info(self.store)
 
 
@@ -25,7 +23,7 @@ class DataInfo:
 class DataShow:
     """Draw images of a store beside their coloured masks."""
 
-    store: tyro.conf.Positional[Path]
+    store: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
     out: Path = Path("sheet.png")
     """The picture to write."""
     count: int = 30
@@ -34,8 +32,6 @@ class DataShow:
     """The first of them."""
 
     def run(self) -> None:
-        from cocanet.data.commands import save_sheet
-
         save_sheet(self.store, self.out, count=self.count, first=self.first)
 
 
@@ -50,3 +46,55 @@ class Data:
 
     def run(self) -> None:
         self.command.run()
+
+
+def print_info(path: Path) -> None:
+    """What a store holds, after checking that it is what was written."""
+    from rich.console import Console
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    from cocanet.data.sheet import describe
+    from cocanet.data.statistics import count_objects
+    from cocanet.data.store import Store
+
+    console = Console()
+    with console.status("checking hashes"):
+        store = Store(path)
+    meta = store.meta
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row("recipe", describe(store))
+    table.add_row("images", f"{len(store):,} of {meta.width}×{meta.height}")
+    shards = f"{len(meta.shards)} shard{'s' if len(meta.shards) > 1 else ''}"
+    table.add_row("on disk", f"{decimal(store.bytes)} in {shards}, all sha256 as written")
+    if not store.has_labels:
+        table.add_row("labels", "none")
+    else:
+        table.add_row("labels", f"{store.background_labels} background, then objects")
+        with console.status("counting objects"):
+            objects = count_objects(store)
+        numbers = objects.images.nonzero()[0]
+        mean = sum(number * count for number, count in enumerate(objects.images)) / objects.images.sum()
+        if len(numbers) == 1:
+            table.add_row("objects", f"{numbers[0]} in every image")
+        else:
+            table.add_row("objects", f"{numbers[0]} to {numbers[-1]} in an image, {mean:.2f} on average")
+            for number in numbers:
+                images = objects.images[number]
+                table.add_row("", f"{number:3d} in {images:,} image{'s' if images > 1 else ''}")
+        if numbers.max() > 0:
+            table.add_row("smallest", f"{objects.smallest} pixels of an object show")
+    factors = store[0].factors
+    table.add_row("factors", ", ".join(factors) if factors else "none")
+    console.print(table)
+
+
+def save_sheet(path: Path, out: Path, *, count: int, first: int) -> None:
+    """Draw images beside coloured masks into a picture file."""
+    from cocanet.data.sheet import draw_sheet
+    from cocanet.data.store import Store
+
+    sheet = draw_sheet(Store(path, verify=False), count=count, first=first)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    sheet.save(out)
+    print(f"{out}: {sheet.width}×{sheet.height}")

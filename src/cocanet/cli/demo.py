@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -12,12 +13,12 @@ import tyro
 class Demo:
     """Find the objects of fresh scenes with the weights that come with the package: scores and pictures."""
 
-    names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Weights to show (tetrominoes, multi-dsprites, objects-room, shapestacks); all if left out."""
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAME…")] = ()
+    """Names of weights to show; all that come with the package if left out."""
     out: Path = Path("demo")
     """Folder for the scenes and the pictures."""
 
     def run(self) -> None:
-        from cocanet.demo import run_demo
+        from cocanet.cli.demonstration import run_demo
 
         run_demo(self.out, self.names)

@@ -2,56 +2,123 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import os
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
+
+from cocanet.cli.weights_argument import Weights
+from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.words import plural
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from cocanet.evaluation.trained import Evaluation
+
+BARE_WEIGHTS_OUT = Path("evaluation")
 
 
 @dataclass(frozen=True)
 class Evaluate:
     """Score a trained model by the paper's protocol: nine numbers on its test split."""
 
-    weights: tyro.conf.Positional[str]
-    """A run folder, a weights file, or a name of weights that come with the package (tetrominoes, multi-dsprites,
-    objects-room, shapestacks)."""
-    data: Path | None = None
-    """A store to score it on; what the run was trained for if left out."""
+    weights: Weights
+    settings: Annotated[EvaluationSettings, tyro.conf.arg(name="")] = field(default_factory=EvaluationSettings)
     json: str | None = None
     """Write the result to this file too; - prints it, and nothing else."""
-    checkpoint: Literal["last", "best"] = "last"
-    """Which of the run's weights."""
-    slots: int | None = None
-    """Fewer slots than were trained; with --dynamic the most a scene may have."""
-    dynamic: bool = False
-    """As many slots as it takes to explain the scene."""
-    feedback: int | None = None
-    """Rounds of top-down feedback, 0 for none; as the model was trained if left out."""
-    compat: bool = False
-    """Count images without foreground as the paper's code does."""
-    paper_masks: bool = False
-    """Encoder masks of Slot Attention, INV-SA and BO-QSA as the paper normalises them."""
-    batch_size: int = 16
-    """Images at a time."""
-    device: str = "cpu"
-    """What to run on: cpu, cuda, cuda:1, mps."""
     out: Path | None = None
-    """Folder for the files; the run's own if left out, or evaluation/ for a weights file."""
+    """Folder for the files. If left out, the run's own, on other data a folder in it, or evaluation/ for a weights
+    file."""
 
     def run(self) -> None:
-        from cocanet.evaluation.command import run_evaluation
-        from cocanet.evaluation.trained import EvaluationSettings
+        run_evaluation(self.weights, self.settings, out=self.out, json_file=self.json)
 
-        settings = EvaluationSettings(
-            checkpoint=self.checkpoint,
-            data=self.data,
-            slots=self.slots,
-            dynamic=self.dynamic,
-            feedback=self.feedback,
-            compat=self.compat,
-            paper_masks=self.paper_masks,
-            batch_size=self.batch_size,
-            device=self.device,
-        )
-        run_evaluation(self.weights, settings, out=self.out, json_file=self.json)
+
+def run_evaluation(
+    source: str | Path, settings: EvaluationSettings, *, out: Path | None = None, json_file: str | None = None
+) -> Evaluation:
+    """Score a model, print the table and write the files; "-" prints the JSON and nothing else."""
+    from cocanet.cli.console import ConsoleWatcher, plain_console
+    from cocanet.evaluation.files import PER_IMAGE, WORST, write_evaluation
+    from cocanet.evaluation.result import FILE
+    from cocanet.evaluation.trained import evaluate_trained
+    from cocanet.files import write_atomically
+    from cocanet.runs.folder import own_folder
+
+    folder = out or own_folder(source) or BARE_WEIGHTS_OUT
+    to_stdout = json_file == "-"
+    targets = [folder] if json_file is None or to_stdout else [folder, Path(json_file).absolute().parent]
+    for target in targets:
+        _check_writable(target)
+    # What is said on the way, by whomever, must not get between the braces.
+    with contextlib.redirect_stdout(sys.stderr) if to_stdout else contextlib.nullcontext():
+        console = plain_console()
+        evaluation = evaluate_trained(source, settings, ConsoleWatcher(console))
+        if out is None and evaluation.elsewhere:
+            # A run's own result stays what it is.
+            folder = folder / f"on-{evaluation.data.name}"
+        write_evaluation(evaluation, folder)
+        console.print(score_table(evaluation))
+        console.print(_facts(evaluation))
+        console.print(f"Wrote {FILE}, {PER_IMAGE} and {WORST} to {folder}")
+    text = evaluation.result.to_json()
+    if to_stdout:
+        print(text, end="")
+    elif json_file is not None:
+        Path(json_file).absolute().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(Path(json_file), [text.encode()])
+    return evaluation
+
+
+def score_table(evaluation: Evaluation) -> Table:
+    """Our scores, beside the paper's where it has any for this data."""
+    from rich.table import Table
+
+    from cocanet.metrics.table import text, title
+    from cocanet.paper_scores import TITLES
+
+    result, paper = evaluation.result, evaluation.paper
+    trained = "" if result.step is None else f", trained for {plural(result.step, 'step')}"
+    table = Table(title=f"{result.preset}{trained}, on {result.data.name}")
+    table.add_column("score")
+    table.add_column("this model", justify="right")
+    if paper is not None:
+        table.add_column(f"paper's {TITLES[paper.model]}, {plural(paper.seeds, 'seed')}", justify="right")
+    for name in result.shown:
+        beside = [] if paper is None else [str(paper.scores[name]) if name in paper.scores else "–"]
+        table.add_row(title(name), text(name, result.scores[name]), *beside)
+    return table
+
+
+def _facts(evaluation: Evaluation) -> str:
+    result, scored = evaluation.result, evaluation.scored
+    data, means = result.data, scored.means
+    kind = "generated scenes" if data.generated else "images"
+    facts = {kind: f"{result.images:,}{'' if data.has_labels else ', without labels'}"}
+    if data.generated and evaluation.paper is not None:
+        facts["the paper's"] = "scores are of the published images"
+    if scored.images_without_foreground:
+        counted = "counted as in the paper's code" if result.settings.compat else "left out of the -FG scores"
+        facts["without foreground"] = f"{scored.images_without_foreground:,}, {counted}"
+    used = f"{means['decoder_slots']:.2f} in decoder masks, {means['encoder_slots']:.2f} in encoder masks"
+    facts["slots in use"] = f"{used}, of {means['slots']:.2f}"
+    facts["trained by"] = result.provenance.losses
+    facts["decoder's masks"] = result.provenance.decoder_masks
+    facts["at evaluation"] = result.provenance.at_evaluation
+    facts["images per second"] = f"{scored.images_per_second:.1f}, the model alone on {result.settings.device}"
+    facts["sha256"] = data.sha256
+    return "\n".join(f"{name:<20}{fact}" for name, fact in facts.items())
+
+
+def _check_writable(folder: Path) -> None:
+    """Known before minutes are spent on scores."""
+    from cocanet.files import existing_parent
+
+    parent = existing_parent(folder)
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ValueError(f"cannot write to {folder}: {parent} is not a folder that you may write to")

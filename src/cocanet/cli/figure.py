@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated
 
 import tyro
+
+from cocanet.cli.weights_argument import Weights
+from cocanet.figures import KINDS
+
+ABOUT = "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
 
 
 @dataclass(frozen=True)
 class DrawFigure:
     """Draw what a trained model finds in images."""
 
-    kind: tyro.conf.Positional[Literal["grid", "hierarchy", "compactness", "slots"]]
-    """grid: image, reconstruction, truth and masks; hierarchy: how one image's objects were put together;
-    compactness: of every pixel's masks; slots: each slot's own picture."""
-    weights: tyro.conf.Positional[str]
-    """A run folder, a weights file, or a name of weights that come with the package (tetrominoes, multi-dsprites,
-    objects-room, shapestacks)."""
+    kind: Annotated[
+        str,
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="{" + ",".join(KINDS) + "}", help=f"{ABOUT}."),
+    ]
+    weights: Weights
     data: Path | None = None
     """Folder of a store; scenes of the model's own kind if left out."""
     count: int | None = None
@@ -29,6 +34,15 @@ class DrawFigure:
     """The picture to write, .png, .pdf or .svg; KIND.png if left out."""
 
     def run(self) -> None:
-        from cocanet.figures.command import save_figure
+        from cocanet.cli.console import ConsoleWatcher
+        from cocanet.figures.pictured import save_figure
 
-        save_figure(self.kind, self.weights, data=self.data, count=self.count, first=self.first, out=self.out)
+        save_figure(
+            self.kind,
+            self.weights,
+            data=self.data,
+            count=self.count,
+            first=self.first,
+            out=self.out,
+            watcher=ConsoleWatcher(),
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -12,9 +13,9 @@ import tyro
 class Import:
     """Read a published data set, or a folder of your own images, into a store."""
 
-    format: tyro.conf.Positional[str]
+    format: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FORMAT")]
     """deepmind-tfrecord, ocl-hdf5, clevrtex, shapestacks, birds, flowers or folder."""
-    path: tyro.conf.Positional[Path]
+    path: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
     """The file or folder as published."""
     out: Path
     """Folder of the store; if a stopped run left one there, it is continued."""
@@ -28,14 +29,20 @@ class Import:
     """For a folder: leave out images that cannot be read, instead of stopping at the first."""
 
     def run(self) -> None:
-        from cocanet.data.commands import import_files
+        from cocanet.cli.console import ConsoleWatcher
+        from cocanet.data.filling import fill
+        from cocanet.data.readers import open_source
 
-        import_files(
-            self.format,
-            self.path,
-            out=self.out,
-            split=self.split,
-            size=self.size,
-            masks=self.masks,
-            skip_damaged=self.skip_damaged,
-        )
+        watcher = ConsoleWatcher()
+        with watcher.console.status("looking at the files"):
+            source = open_source(
+                self.format,
+                self.path,
+                split=self.split,
+                size=self.size,
+                masks=self.masks,
+                skip_damaged=self.skip_damaged,
+            )
+        for reason in source.recipe.get("left_out", []):
+            watcher.say(f"left out {reason}")
+        fill(source, self.out, watcher=watcher)

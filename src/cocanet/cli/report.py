@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -12,7 +13,7 @@ import tyro
 class Report:
     """Compare runs: mean and deviation over seeds, beside the paper's values, as tables and a plot."""
 
-    runs: tyro.conf.Positional[tuple[Path, ...]]
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN…")]
     """Run folders, or folders of run folders."""
     out: Path = Path("report")
     """Folder for the tables and the plot."""
@@ -20,6 +21,7 @@ class Report:
     """Show the last validation scores of runs that have not been evaluated, instead of evaluating them."""
 
     def run(self) -> None:
-        from cocanet.report.command import run_report
+        from cocanet.cli.console import ConsoleWatcher
+        from cocanet.report.files import write_report
 
-        run_report(self.runs, out=self.out, evaluate=not self.no_evaluate)
+        write_report(self.runs, self.out, ConsoleWatcher(), evaluate=not self.no_evaluate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -12,7 +13,7 @@ import tyro
 class Scenes:
     """Generate a data set of scenes with exact instance masks."""
 
-    name: tyro.conf.Positional[str]
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SET")]
     """tetrominoes, multi-dsprites, objects-room, shapestacks, clevr or clevrtex."""
     count: int
     """How many images."""
@@ -28,14 +29,9 @@ class Scenes:
     """Pixels a side; the published size if left out."""
 
     def run(self) -> None:
-        from cocanet.data.commands import generate
+        from cocanet.cli.console import ConsoleWatcher
+        from cocanet.data.filling import fill
+        from cocanet.data.scenes import make_scenes
 
-        generate(
-            self.name,
-            count=self.count,
-            seed=self.seed,
-            out=self.out,
-            workers=self.workers,
-            max_objects=self.max_objects,
-            size=self.size,
-        )
+        source = make_scenes(self.name, count=self.count, seed=self.seed, max_objects=self.max_objects, size=self.size)
+        fill(source, self.out, workers=self.workers, watcher=ConsoleWatcher())

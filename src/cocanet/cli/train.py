@@ -15,6 +15,7 @@ from cocanet.cli import auto
 from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
 from cocanet.presets.auto import check_slots, choose
 from cocanet.runs.folder import DataChoice, RunFolder, Settings
+from cocanet.words import plural
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Train:
     """Runs one after the other, on consecutive seeds, in the folders seed-N of the one given."""
 
     def carry_out(self) -> None:
+        from cocanet.cli.display import RunDisplay
         from cocanet.train.loop import train
 
         if self.seeds < 1:
@@ -58,9 +60,9 @@ class Train:
             console.print(f"[bold]{self.preset}[/bold], seed {seed}, in {folder}", highlight=False)
             if self.resume and not RunFolder(folder).exists:
                 console.print(f"there is no run in {folder} to resume: starting one", highlight=False, soft_wrap=True)
-            end = train(self.settings(seed), folder, resume=self.resume)
+            end = train(self.settings(seed), folder, resume=self.resume, display=RunDisplay())
             console.print(
-                f"{folder}: {end.step:,} steps, {end.images:,} images, {end.seconds / 60:.1f} minutes; "
+                f"{folder}: {plural(end.step, 'step')}, {plural(end.images, 'image')}, {end.seconds / 60:.1f} minutes; "
                 f"`coca evaluate {folder}` scores it",
                 highlight=False,
                 soft_wrap=True,

@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from rich.console import Console
-
 from cocanet.compare.note import read_note
 from cocanet.compare.settings import Job
 from cocanet.compare.training import Trainer, make_way
-from cocanet.evaluation.files import RESULT, write_evaluation
-from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained, with_paper_masks
-from cocanet.metrics.scores import SCORES
+from cocanet.evaluation.files import write_evaluation
+from cocanet.evaluation.result import FILE as RESULT
+from cocanet.evaluation.result import read_result
+from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.evaluation.trained import evaluate_trained, with_paper_masks
+from cocanet.metrics.table import SCORES
 from cocanet.models.build import build
-from cocanet.report.runs import Group, Measured, measure, read_evaluation
+from cocanet.report.runs import Group, Measured, measure
 from cocanet.runs.folder import RunFolder
+from cocanet.watch import QUIET, Watcher
 from cocanet.weights import read_weights
 
 COSTS = ("parameters", "images", "images_per_second", "evaluation_images_per_second", "peak_bytes")
@@ -42,7 +44,7 @@ class Row:
     failures: tuple[Failure, ...] = ()
 
 
-def carry_out(job: Job, trainer: Trainer, console: Console) -> Measured | Failure:
+def carry_out(job: Job, trainer: Trainer, watcher: Watcher = QUIET) -> Measured | Failure:
     """Train and evaluate, as far as that has not been done yet."""
     if not job.finished:
         make_way(job)
@@ -53,7 +55,7 @@ def carry_out(job: Job, trainer: Trainer, console: Console) -> Measured | Failur
     try:
         if not _by_protocol(job):
             (job.run / RESULT).unlink()
-        measured = measure(job.run, console)
+        measured = measure(job.run, watcher)
         return replace(measured, scores={**measured.scores, **paper_mask_scores(job), **costs(job)})
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
         return Failure(job.seed, f"not evaluated: {(str(error).splitlines() or [type(error).__name__])[0]}")
@@ -64,12 +66,12 @@ def costs(job: Job) -> dict[str, float | None]:
     folder = RunFolder(job.run)
     model = build(folder.read_settings().preset)
     notes = read_weights(folder.last).notes
-    evaluation = read_evaluation(job.run) or {}
+    result = read_result(job.run)
     found = {
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "images": notes["images"],
         "images_per_second": notes["images"] / notes["seconds"],
-        "evaluation_images_per_second": evaluation.get("images_per_second"),
+        "evaluation_images_per_second": result.images_per_second if result else None,
         "peak_bytes": read_note(job.run).peak_bytes,
     }
     return {name: None if value is None else float(value) for name, value in found.items()}
@@ -77,24 +79,25 @@ def costs(job: Job) -> dict[str, float | None]:
 
 def _by_protocol(job: Job) -> bool:
     """Whether a run's evaluation, if there is one, is of its last weights, on the data of all, with no option."""
-    plain = read_evaluation(job.run)
-    if plain is None:
+    result = read_result(job.run)
+    if result is None:
         return True
     usual = (RunFolder(job.run).last.name, job.preset.name, job.comparison.data)
-    options = plain["settings"]["compat"], plain["settings"].get("paper_masks", False)
-    return usual == (plain["weights"], plain["preset"], plain["data"]["path"]) and not any(options)
+    options = result.settings.compat, result.settings.paper_masks
+    return usual == (result.weights, result.preset, result.data.path) and not any(options)
 
 
-def paper_mask_scores(job: Job) -> dict[str, float]:
+def paper_mask_scores(job: Job) -> dict[str, float | None]:
     """Encoder scores by the paper's masks, of models that have them besides those of the softmax over slots."""
     if with_paper_masks(job.preset) == job.preset:
         return {}
     folder = job.run / "paper-masks"
-    plain = read_evaluation(folder)
-    if plain is None or plain["step"] != read_weights(RunFolder(job.run).last).notes["step"]:
-        write_evaluation(evaluate_trained(job.run, EvaluationSettings(paper_masks=True)), folder)
-        plain = read_evaluation(folder) or {}
-    return {name: plain["scores"][usual] for name, usual in PAPER_MASKS.items()}
+    result = read_result(folder)
+    if result is None or result.step != read_weights(RunFolder(job.run).last).notes["step"]:
+        evaluation = evaluate_trained(job.run, EvaluationSettings(paper_masks=True))
+        write_evaluation(evaluation, folder)
+        result = evaluation.result
+    return {name: result.scores[usual] for name, usual in PAPER_MASKS.items()}
 
 
 def rows_of(results: Mapping[Job, Measured | Failure]) -> list[Row]:

@@ -18,6 +18,7 @@ from cocanet.files import read_json, write_atomically
 from cocanet.presets.rivals import MODELS as RIVALS
 from cocanet.runs.folder import RunFolder
 from cocanet.suggest import unknown
+from cocanet.watch import QUIET, Watcher
 from cocanet.weights import read_weights
 
 OURS = "coca-net"
@@ -142,11 +143,11 @@ def _is_model(name: str, data_set: str) -> bool:
     return True
 
 
-def prepare_data(comparison: Comparison) -> None:
+def prepare_data(comparison: Comparison, watcher: Watcher = QUIET) -> None:
     """Open all splits, which makes scenes that are not there yet: no run's clock or memory shall pay for it."""
     preset = presets.find(comparison.data_set)
     path = None if comparison.data is None else Path(comparison.data)
-    splits = [open_split(preset.data, split, path) for split in ("train", "validation", "test")]
+    splits = [open_split(preset.data, split, path, watcher=watcher) for split in ("train", "validation", "test")]
     for images in splits:
         at_size(images, preset.model.image_size, preset.data, path)
 

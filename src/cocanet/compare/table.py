@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from cocanet.compare.rows import COSTS, PAPER_MASKS, Row, groups_of
 from cocanet.compare.settings import Comparison, Job
-from cocanet.metrics.scores import SCORES, SLOTS
-from cocanet.paper_scores import SCORE_TITLES
+from cocanet.metrics.table import SCORES, SLOTS, TABLE, title
 from cocanet.report.runs import Group
 from cocanet.report.tables import (
     LATEX_HEADER,
@@ -89,7 +88,9 @@ def score_rows(rows: Sequence[Row]) -> Iterator[list[Cell]]:
     """Model, seeds, steps and scores; the paper's follow the last of the models that it belongs to."""
     groups = groups_of(rows)
     texts = {name: partial(score_text, name=name) for name in SCORES}
-    best = {name: _best(groups, name, min if name == "mse" else max, text) for name, text in texts.items()}
+    best = {
+        name: _best(groups, name, max if TABLE[name].better == "higher" else min, text) for name, text in texts.items()
+    }
     for number, row in enumerate(rows):
         group = row.group
         if group is None:
@@ -139,7 +140,7 @@ def notes(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = 
 
 
 def markdown_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = ()) -> str:
-    scores = [["", "seeds", "steps", *SCORE_TITLES.values()], *map(_markdown, score_rows(rows))]
+    scores = [["", "seeds", "steps", *map(title, SCORES)], *map(_markdown, score_rows(rows))]
     spent = [["", *(column.title for column in COLUMNS)], *map(_markdown, cost_rows(rows))]
     done = max((len(row.failures) + len(row.group.runs if row.group else ()) for row in rows), default=1)
     seeds = max([done, *(job.seed + 1 for job in missing)])
@@ -187,8 +188,7 @@ def _has_paper_masks(group: Group) -> bool:
 def _by_paper_masks(group: Group) -> str:
     """Encoder scores of the other normalisation, which is what the paper's row of this model has."""
     scores = ", ".join(
-        f"{SCORE_TITLES[usual].removeprefix('encoder ')} {score_text(group, name)}"
-        for name, usual in PAPER_MASKS.items()
+        f"{title(usual).removeprefix('encoder ')} {score_text(group, name)}" for name, usual in PAPER_MASKS.items()
     )
     return f"{group.title} with encoder masks as the paper normalises them: {scores}."
 

@@ -14,11 +14,13 @@ from typing import Literal
 import numpy as np
 
 from cocanet.config import DataConfig
+from cocanet.data.filling import fill
 from cocanet.data.loader import GatherSource
 from cocanet.data.scenes import make_scenes
 from cocanet.data.store import Store
 from cocanet.data.store_format import META, read_meta
 from cocanet.data.views import Images, Part, Resized, size_of
+from cocanet.watch import QUIET, Watcher
 
 Split = Literal["train", "validation", "test"]
 
@@ -30,7 +32,9 @@ RENDERED_TRAIN_IMAGES = 10_000
 PUBLISHED_TRAIN_IMAGES = 90_000
 
 
-def open_split(data: DataConfig, split: Split, path: Path | None = None, images: int | None = None) -> Images:
+def open_split(
+    data: DataConfig, split: Split, path: Path | None = None, images: int | None = None, watcher: Watcher = QUIET
+) -> Images:
     """A split of the user's store at `path`, or of scenes that are made for it; `images` is how many to make."""
     if path is not None:
         return _split_of_store(path, split)
@@ -41,18 +45,16 @@ def open_split(data: DataConfig, split: Split, path: Path | None = None, images:
         if isinstance(drawn, GatherSource):
             return drawn  # faster drawn again than read from a disk
         count = images or RENDERED_TRAIN_IMAGES
-    return Part(cached_scenes(data, split, count), 0, count)
+    return Part(cached_scenes(data, split, count, watcher), 0, count)
 
 
-def cached_scenes(data: DataConfig, split: Split, count: int) -> Store:
+def cached_scenes(data: DataConfig, split: Split, count: int, watcher: Watcher = QUIET) -> Store:
     """Generated scenes from the cache, made first if they are not there."""
-    from cocanet.data.commands import fill
-
     folder = cache_folder() / f"{data.name}{data.max_objects or ''}-{split}-{count}"
     if not is_complete(folder):
         source = make_scenes(data.name, count=count, seed=SEEDS[split], max_objects=data.max_objects)
         drawn = isinstance(source, GatherSource)
-        fill(source, folder, workers=1 if drawn else os.cpu_count() or 1)
+        fill(source, folder, workers=1 if drawn else os.cpu_count() or 1, watcher=watcher)
     return Store(folder)
 
 

@@ -10,6 +10,7 @@ from cocanet.data.splits import at_size, open_split
 from cocanet.data.store import Store
 from cocanet.data.views import Images, Part
 from cocanet.paper_scores import data_set_of, data_set_of_recipe
+from cocanet.watch import QUIET, Watcher
 
 
 class EvaluationData(NamedTuple):
@@ -22,9 +23,13 @@ class EvaluationData(NamedTuple):
     """The paper's data set, whose published scores can stand beside ours."""
     description: str
     path: Path | None = None
+    generated: bool = False
+    """Whether they are scenes that were generated, not images as published or a user's own."""
 
 
-def choose_data(preset: Preset, trained_on: Path | None, given: Path | None) -> EvaluationData:
+def choose_data(
+    preset: Preset, trained_on: Path | None, given: Path | None, watcher: Watcher = QUIET
+) -> EvaluationData:
     """The folder that was given, or the test part of what the run was trained on; checked to fit the model."""
     if given is not None:
         data = _from_folder(given, preset, trained_on)
@@ -35,9 +40,10 @@ def choose_data(preset: Preset, trained_on: Path | None, given: Path | None) -> 
             )
         data = _test_part(trained_on, preset, f"the test part of {trained_on}, which the run was trained on")
     else:
-        images = open_split(preset.data, "test")
+        images = open_split(preset.data, "test", watcher=watcher)
         name = data_set_of(preset.data)
-        data = EvaluationData(images, name, name, f"the frozen test split of {name}, {len(images):,} generated scenes")
+        text = f"the frozen test split of {name}, {len(images):,} generated scenes"
+        data = EvaluationData(images, name, name, text, generated=True)
     return data._replace(images=at_size(data.images, preset.model.image_size, preset.data, data.path))
 
 
@@ -63,4 +69,6 @@ def _described(images: Images, folder: Path, description: str) -> EvaluationData
     assert isinstance(images, Part)
     data_set = data_set_of_recipe(images.store.recipe)
     name = data_set or folder.resolve().name
-    return EvaluationData(images, name, data_set, f"{description}: {len(images):,} images", folder)
+    generated = "seed" in images.store.recipe
+    kind = "generated scenes" if generated else "images"
+    return EvaluationData(images, name, data_set, f"{description}: {len(images):,} {kind}", folder, generated)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from pathlib import Path
 
@@ -20,12 +19,13 @@ import torch
 from matplotlib.figure import Figure
 
 from cocanet.evaluation.protocol import Scored
+from cocanet.evaluation.result import FILE as RESULT
 from cocanet.evaluation.trained import Evaluation, repeatable
 from cocanet.figures import discovery_grid, save
 from cocanet.files import write_atomically
-from cocanet.paper_scores import SCORE_TITLES
+from cocanet.metrics.table import title
 
-RESULT, PER_IMAGE, WORST = "evaluation.json", "evaluation-images.csv", "evaluation-worst.png"
+PER_IMAGE, WORST = "evaluation-images.csv", "evaluation-worst.png"
 WORST_SCENES = 6
 
 
@@ -34,11 +34,7 @@ def write_evaluation(evaluation: Evaluation, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     save(_draw_worst(evaluation), out / WORST)
     write_atomically(out / PER_IMAGE, [_per_image_csv(evaluation.scored).encode()])
-    write_atomically(out / RESULT, [result_text(evaluation).encode()])
-
-
-def result_text(evaluation: Evaluation) -> str:
-    return json.dumps(evaluation.to_plain(), indent=1, allow_nan=False) + "\n"
+    write_atomically(out / RESULT, [evaluation.result.to_json().encode()])
 
 
 def worst_scenes(evaluation: Evaluation) -> tuple[str, list[int]]:
@@ -61,9 +57,7 @@ def _draw_worst(evaluation: Evaluation) -> Figure:
     with repeatable():
         output = evaluation.trained.model(images.to(evaluation.settings.device))
     values = [float(evaluation.scored.per_image[score][index]) for index in indices]
-    captions = [
-        f"scene {index}: {SCORE_TITLES[score]} {value:.3f}" for index, value in zip(indices, values, strict=True)
-    ]
+    captions = [f"scene {index}: {title(score)} {value:.3f}" for index, value in zip(indices, values, strict=True)]
     return discovery_grid(images, truth, output, data.background_labels, captions=captions)
 
 

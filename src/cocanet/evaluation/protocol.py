@@ -12,13 +12,9 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 
 from cocanet.data.loader import Batch
-from cocanet.metrics.scores import SCORES, SLOTS, SegmentationScores, score_images
+from cocanet.metrics.scores import SegmentationScores, score_images
+from cocanet.metrics.table import SCORES, TABLE
 from cocanet.models.output import Output
-
-__all__ = ["SCORES", "SLOTS", "Scored", "evaluate", "image_scores", "score_batches"]
-
-MASK_SCORES = len(SCORES) - 1
-"""All but the last, the MSE, need labels."""
 
 
 class Scored(NamedTuple):
@@ -51,7 +47,7 @@ def score_batches(
     labelled: bool = True,
     compat: bool = False,
 ) -> Scored:
-    """`SCORES` and `SLOTS` of all images; of images without labels only the MSE and the slots.
+    """All scores of all images; of images without labels only those that need none.
 
     With `compat` an image without foreground counts as in the paper's code, otherwise it is left out of the means.
     """
@@ -63,13 +59,14 @@ def score_batches(
     means = SegmentationScores(background_labels, compat=compat and labelled, sync_on_compute=False)
     lacking = table.isnan() & means.foreground
     if not labelled:
-        table[:, :MASK_SCORES] = math.nan
-        lacking[:, :MASK_SCORES] = True
+        unknown = torch.tensor([score.labelled for score in TABLE.values()])
+        table[:, unknown] = math.nan
+        lacking[:, unknown] = True
     means.add(table, lacking)
-    names, warm = SCORES + SLOTS, slice(1 if len(rows) > 1 else 0, None)
+    warm = slice(1 if len(rows) > 1 else 0, None)
     return Scored(
-        per_image=dict(zip(names, table.unbind(1), strict=True)),
-        means=dict(zip(names, means.means().tolist(), strict=True)),
+        per_image=dict(zip(TABLE, table.unbind(1), strict=True)),
+        means=dict(zip(TABLE, means.means().tolist(), strict=True)),
         images_without_foreground=int(means.empty[0]) if labelled else 0,
         images_per_second=sum(map(len, rows[warm])) / sum(seconds[warm]),
     )

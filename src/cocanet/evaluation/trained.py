@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import math
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -19,32 +19,15 @@ from cocanet.config.slots import preset_with_slots
 from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.splits import fingerprint
 from cocanet.evaluation.data import EvaluationData, choose_data
-from cocanet.evaluation.protocol import SCORES, SLOTS, Scored, score_batches
+from cocanet.evaluation.protocol import Scored, score_batches
+from cocanet.evaluation.provenance import at_evaluation, decoder_masks, losses
+from cocanet.evaluation.result import Asked, Provenance, Result, ScoredImages
+from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.metrics.table import OVERLAPS, SCORES, SLOTS
 from cocanet.paper_scores import TITLES, PaperRow, paper_row
 from cocanet.runs.folder import trained_on
+from cocanet.watch import QUIET, Update, Watcher
 from cocanet.weights import Trained, open_model
-
-FORMAT = "cocanet-evaluation"
-VERSION = 1
-
-
-@dataclass(frozen=True)
-class EvaluationSettings:
-    """How a model is scored."""
-
-    checkpoint: Literal["last", "best"] = "last"
-    data: Path | None = None
-    slots: int | None = None
-    """Fewer or more slots than it was trained with; with `dynamic` the most a scene may have."""
-    dynamic: bool = False
-    compat: bool = False
-    """Count images without foreground as the paper's code does."""
-    feedback: int | None = None
-    """Rounds of top-down feedback; those of the model's configuration if left out."""
-    paper_masks: bool = False
-    """Encoder masks of Slot Attention and its kin as the paper normalises them, instead of the softmax over slots."""
-    batch_size: int = 16
-    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -57,81 +40,87 @@ class Evaluation:
     data: EvaluationData
     sha256: str
     scored: Scored
+    single: bool
+    """Whether every image shows one thing on a background."""
+
+    elsewhere: bool = False
+    """Whether the images are others than the model's own test split."""
 
     @property
     def paper(self) -> PaperRow | None:
         return paper_row(self.trained.preset.model, self.data.data_set)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Everything as `evaluation.json` has it; null for scores that there are not."""
-        means, images, model = self.scored.means, self.data.images, self.trained.preset.model
-        empty = self.scored.images_without_foreground
-        dynamic = model.dynamic if isinstance(model, CocaNetConfig) else None
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "preset": self.trained.preset.name,
-            "weights": self.trained.path.name,
-            "step": self.trained.step,
-            "scores": {name: _number(means[name]) for name in SCORES},
-            "slots": {name: _number(means[name]) for name in SLOTS},
-            "images": len(images),
-            "images_without_foreground": empty if images.has_labels else None,
-            "images_per_second": round(self.scored.images_per_second, 2),
-            "data": {
-                "name": self.data.name,
-                "data_set": self.data.data_set,
-                "path": None if self.data.path is None else str(self.data.path),
-                "description": self.data.description,
-                "has_labels": images.has_labels,
-                "background_labels": images.background_labels,
-                "sha256": self.sha256,
-            },
-            "settings": {
-                "slots": dynamic.most if dynamic else model.slots,
-                "dynamic": dynamic is not None,
-                "feedback": model.feedback.rounds if isinstance(model, CocaNetConfig) else 0,
-                "compat": self.settings.compat,
-                "paper_masks": self.settings.paper_masks,
-                "batch_size": self.settings.batch_size,
-                "device": self.settings.device,
-                "threads": torch.get_num_threads(),
-            },
-            "paper": _paper_plain(self.paper),
-            "versions": {
+    @property
+    def result(self) -> Result:
+        """What is kept of it."""
+        means, images, preset = self.scored.means, self.data.images, self.trained.preset
+        dynamic = preset.model.dynamic if isinstance(preset.model, CocaNetConfig) else None
+        labels = self.scored.images_without_foreground if images.has_labels else None
+        return Result(
+            preset=preset.name,
+            weights=self.trained.path.name,
+            step=self.trained.step,
+            scores={name: _number(means[name]) for name in SCORES + OVERLAPS},
+            slots={name: _number(means[name]) for name in SLOTS},
+            images=len(images),
+            images_without_foreground=labels,
+            images_per_second=round(self.scored.images_per_second, 2),
+            data=ScoredImages(
+                name=self.data.name,
+                data_set=self.data.data_set,
+                path=None if self.data.path is None else str(self.data.path),
+                description=self.data.description,
+                has_labels=images.has_labels,
+                background_labels=images.background_labels,
+                sha256=self.sha256,
+                single=self.single,
+                generated=self.data.generated,
+            ),
+            settings=Asked(
+                slots=dynamic.most if dynamic else preset.model.slots,
+                dynamic=dynamic is not None,
+                feedback=preset.model.feedback.rounds if isinstance(preset.model, CocaNetConfig) else 0,
+                compat=self.settings.compat,
+                paper_masks=self.settings.paper_masks,
+                batch_size=self.settings.batch_size,
+                device=self.settings.device,
+                threads=torch.get_num_threads(),
+            ),
+            paper=_paper_plain(self.paper),
+            versions={
                 "cocanet": version("cocanet"),
                 "torch": torch.__version__,
                 "python": platform.python_version(),
             },
-        }
+            provenance=Provenance(losses(preset), decoder_masks(preset), at_evaluation(preset)),
+        )
 
-
-Watch = Callable[[Iterable[Batch], int], Iterable[Batch]]
-"""Told the batches and how many there are; hands them on, showing how far it is."""
+    def to_plain(self) -> dict[str, Any]:
+        """Everything as `evaluation.json` has it."""
+        return self.result.to_plain()
 
 
 def evaluate_trained(
     source: str | Path,
     settings: EvaluationSettings,
-    *,
-    say: Callable[[str], None] = lambda text: None,
-    watch: Watch = lambda batches, count: batches,
+    watcher: Watcher = QUIET,
 ) -> Evaluation:
-    """Score the model of a run folder or a weights file; `say` is told which images are used."""
+    """Score the model that `open_model` finds."""
     own_data = trained_on(source)
     trained = open_model(source, settings.device, checkpoint=settings.checkpoint)
     trained = trained.as_preset(as_asked(trained.preset, settings))
-    data = choose_data(trained.preset, own_data, settings.data)
-    say(f"{trained.path.name} of {trained.preset.name} on {data.description}")
+    data = choose_data(trained.preset, own_data, settings.data, watcher)
+    watcher.say(f"{trained.path.name} of {trained.preset.name} on {data.description}")
     if not data.images.has_labels:
-        say("these images have no labels, so that only the error and the slots can be measured")
+        watcher.say("these images have no labels, so that only the error and the slots can be measured")
     sha256 = fingerprint(data.images)
     config = LoaderConfig(settings.batch_size, shuffle=False, drop_last=False)
     loader = Loader(data.images, config, device=settings.device)
-    with repeatable():
+    seen = Seen()
+    with repeatable(), watcher.progress("batch", len(loader)) as done:
         scored = score_batches(
             trained.model,
-            watch(loader.epoch(), len(loader)),
+            seen.each(loader.epoch(), done),
             data.images.background_labels,
             labelled=data.images.has_labels,
             compat=settings.compat,
@@ -139,7 +128,20 @@ def evaluate_trained(
     bad = scored.per_image["mse"].isfinite().logical_not().nonzero()
     if len(bad):
         raise ValueError(f"{trained.path} paints image {int(bad[0])} with values that are not finite: it is broken")
-    return Evaluation(trained, settings, data, sha256, scored)
+    single = data.images.has_labels and seen.most == data.images.background_labels
+    return Evaluation(trained, settings, data, sha256, scored, single, elsewhere=_is_elsewhere(data, own_data))
+
+
+class Seen:
+    """The largest label among the batches that went by."""
+
+    most = -1
+
+    def each(self, batches: Iterable[Batch], done: Update) -> Iterator[Batch]:
+        for number, batch in enumerate(batches, 1):
+            self.most = max(self.most, int(batch.labels.max()))
+            yield batch
+            done(number)
 
 
 def change_feedback(preset: Preset, rounds: int) -> Preset:
@@ -171,6 +173,12 @@ def repeatable() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
+
+
+def _is_elsewhere(data: EvaluationData, own: Path | None) -> bool:
+    if data.path is None or own is None:
+        return data.path != own
+    return own.exists() and data.path.resolve() != own.resolve()
 
 
 def _number(value: float) -> float | None:

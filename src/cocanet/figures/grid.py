@@ -12,6 +12,7 @@ from torch import Tensor
 from cocanet.figures.canvas import GAP, MARGIN, NORMAL, TITLE, Box, blank, pixels, show, write
 from cocanet.figures.colours import paint, slot_numbers, truth_numbers
 from cocanet.metrics.functional.contingency import hard_labels
+from cocanet.models.model import ObjectModel
 from cocanet.models.output import Output
 
 _SIDE = 1.3
@@ -69,3 +70,12 @@ def discovery_rows(
             pictures.append(paint(numbers[segments.cpu().numpy()]))
         rows.append(pictures)
     return rows
+
+
+def draw(
+    model: ObjectModel,
+    images: Float[Tensor, "b 3 h w"],
+    truth: Int[Tensor, "b h w"] | None,
+    background_labels: int,
+) -> Figure:
+    return discovery_grid(images, truth, model(images), background_labels)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from cocanet.config.windows import Window
+from cocanet.explain.choices import Choices, level_choices
+from cocanet.explain.nodes import of_one_image, window_pixels
 from cocanet.figures.canvas import (
     GAP,
     INK,
@@ -32,8 +33,9 @@ from cocanet.figures.canvas import (
     write,
 )
 from cocanet.figures.colours import PALETTE, paint, slot_numbers
-from cocanet.figures.nodes import anchor_positions, of_one_image, spread, window_pixels
 from cocanet.metrics.functional.contingency import hard_labels
+from cocanet.models.coca_net import as_coca_net
+from cocanet.models.model import ObjectModel
 from cocanet.models.output import Level, Output
 
 _PARTS = ("scope", "affinity", "cluster")
@@ -44,33 +46,6 @@ _DOTTED = 100
 """With more windows than this a small panel would be all dots."""
 _NUMBERED = 0.2
 """Windows smaller than this many inches have no room for the numbers of their anchors."""
-
-
-class Choices(NamedTuple):
-    """One level's choices over the pixels of one image, step by step; the last cluster has no anchor."""
-
-    scopes: Float[np.ndarray, "k h w"]
-    """What was still to be had before each step."""
-    affinities: Float[np.ndarray, "k-1 h w"]
-    clusters: Float[np.ndarray, "k h w"]
-    anchors: Float[np.ndarray, "w k-1 2"]
-    """Row and column of every window's anchors; not a number where no anchor was wanted any more."""
-
-    @property
-    def steps(self) -> int:
-        """Anchors in use, and the rest."""
-        return 1 + int((~np.isnan(self.anchors[..., 0])).any(0).sum())
-
-
-def level_choices(levels: Sequence[Level], number: int) -> Choices:
-    """What level `number`, from 0, chose in the one image that the levels are of."""
-    clusters = levels[number].clusters
-    taken = clusters.masks.cumsum(2)
-    scopes = 1 - torch.cat((torch.zeros_like(taken[:, :, :1]), taken[:, :, :-1]), 2)
-    wanted = clusters.in_use[0, :, 1:, None]
-    parts = (scopes, clusters.affinities, clusters.masks)
-    scope, affinity, cluster = (array(spread(levels, number, part)[0]) for part in parts)
-    return Choices(scope, affinity, cluster, array(anchor_positions(levels, number)[0].where(wanted, torch.nan)))
 
 
 def hierarchy_figure(
@@ -265,3 +240,14 @@ def _explain(figure: Figure, layout: _Layout) -> None:
     )
     for number, line in enumerate(lines):
         write(figure, left, top + 0.55 + 0.15 * number, line, SMALL, align="left")
+
+
+def draw(
+    model: ObjectModel,
+    images: Float[Tensor, "b 3 h w"],
+    truth: Int[Tensor, "b h w"] | None,
+    background_labels: int,
+) -> Figure:
+    """The hierarchy of the first image."""
+    as_coca_net(model, "the hierarchy figure")
+    return hierarchy_figure(images, model(images), 0, truth, background_labels)

@@ -23,6 +23,7 @@ from cocanet.figures.canvas import (
 )
 from cocanet.figures.colours import paint, slot_numbers
 from cocanet.metrics.functional.contingency import hard_labels
+from cocanet.models.model import ObjectModel
 from cocanet.models.output import Output
 
 _WHOLE = ("image", "mixture", "masks")
@@ -82,3 +83,12 @@ def _slot_colours(
 ) -> Float[np.ndarray, "k 3"]:
     found = hard_labels(output.decoder_masks[index : index + 1])
     return paint(slot_numbers([found[0]], output.decoder_masks.shape[1], truth, background_labels)[0])
+
+
+def draw(
+    model: ObjectModel,
+    images: Float[Tensor, "b 3 h w"],
+    truth: Int[Tensor, "b h w"] | None,
+    background_labels: int,
+) -> Figure:
+    return slots_figure(images, model(images), truth, background_labels)

@@ -1,4 +1,4 @@
-"""The paper's nine scores of a model's output (Sec. 4.2), and the slots it used, from one table per kind of mask."""
+"""All scores of a model's output, from one contingency table per kind of mask."""
 
 from __future__ import annotations
 
@@ -11,58 +11,45 @@ from torch import Tensor
 from cocanet.metrics.functional.ari import adjusted_rand_index
 from cocanet.metrics.functional.contingency import mask_contingency
 from cocanet.metrics.functional.covering import segmentation_covering
+from cocanet.metrics.functional.overlap import best_slot_overlap
 from cocanet.metrics.functional.reconstruction import reconstruction_error
 from cocanet.metrics.functional.slots import slots_with_pixels
 from cocanet.metrics.means import ImageMeans
-from cocanet.metrics.segmentation import EMPTY_ARI, EMPTY_COVERING
+from cocanet.metrics.table import TABLE
 from cocanet.models.output import Output
-
-SCORES = (
-    "decoder_ari_fg",
-    "decoder_msc_fg",
-    "decoder_ari",
-    "decoder_msc",
-    "encoder_ari_fg",
-    "encoder_msc_fg",
-    "encoder_ari",
-    "encoder_msc",
-    "mse",
-)
-SLOTS = ("decoder_slots", "encoder_slots", "slots")
-"""Slots that own a pixel in the masks of either side, and slots that the model gave the image."""
 
 
 def score_images(
     output: Output, labels: Int[Tensor, "b h w"], images: Float[Tensor, "b 3 h w"], background_labels: int
 ) -> dict[str, Float64[Tensor, " b"]]:
-    """`SCORES` and `SLOTS` of each image; NaN where an image has no foreground to score."""
+    """All scores of the table for each image; NaN where an image has no foreground to score."""
     scores = {}
     for side, masks in (("decoder", output.decoder_masks), ("encoder", output.encoder_masks)):
         table = mask_contingency(labels, masks)
         for suffix, ignored in (("_fg", background_labels), ("", 0)):
             scores[f"{side}_ari{suffix}"] = adjusted_rand_index(table, ignored)
             scores[f"{side}_msc{suffix}"] = segmentation_covering(table, ignored)
+        scores[f"{side}_iou"], scores[f"{side}_dice"] = best_slot_overlap(table, background_labels)
         scores[f"{side}_slots"] = slots_with_pixels(table, output.in_use).double()
     scores["mse"] = reconstruction_error(output.mixture, images)
     scores["slots"] = output.in_use.sum(1).double()
-    return {name: scores[name] for name in SCORES + SLOTS}
+    return {name: scores[name] for name in TABLE}
 
 
 class SegmentationScores(ImageMeans):
-    """Means of `SCORES` and `SLOTS`, and how many images there were, with and without foreground.
+    """Means of all scores of the table, and how many images there were, with and without foreground.
 
-    Images without foreground are left out of the `_fg` scores; with `compat` they count as in the paper's code, as an
-    ARI of 1 and a covering of 0.
+    Images without foreground are left out of the scores of the foreground; with `compat` they count as in the
+    paper's code, as an ARI of 1 and a covering of 0.
     """
 
     foreground: Bool[Tensor, " scores"]
 
     def __init__(self, background_labels: int, *, compat: bool = False, **options: Any) -> None:
-        names = SCORES + SLOTS
-        fill = [EMPTY_ARI if "_ari" in name else EMPTY_COVERING for name in names]
-        super().__init__(len(names), fill if compat else None, **options)
+        fill = [score.empty for score in TABLE.values()]
+        super().__init__(len(TABLE), fill if compat else None, **options)
         self.background_labels = background_labels
-        foreground = torch.tensor([name.endswith("_fg") for name in names])
+        foreground = torch.tensor([score.foreground for score in TABLE.values()])
         self.register_buffer("foreground", foreground, persistent=False)
 
     def update(self, output: Output, labels: Int[Tensor, "b h w"], images: Float[Tensor, "b 3 h w"]) -> None:
@@ -72,6 +59,6 @@ class SegmentationScores(ImageMeans):
         self.add(scores, scores.isnan() & self.foreground)
 
     def compute(self) -> dict[str, Tensor]:
-        """By name: `SCORES`, `SLOTS`, `images`, `images_without_foreground`."""
-        means = dict(zip(SCORES + SLOTS, self.means(), strict=True))
+        """By name: all of the table, `images`, `images_without_foreground`."""
+        means = dict(zip(TABLE, self.means(), strict=True))
         return means | {"images": self.scored[-1], "images_without_foreground": self.empty[0]}

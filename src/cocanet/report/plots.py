@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from cocanet.figures import PALETTE
-from cocanet.paper_scores import SCORE_TITLES
+from cocanet.metrics.table import title
 from cocanet.report.runs import Group, Measured
 
 PLOTTED = ("decoder_ari_fg", "encoder_ari_fg", "decoder_msc_fg", "mse")
@@ -74,7 +74,7 @@ def _plot_group(axis: Axes, group: Group, name: str, clock: str, colour: tuple[f
 def _dress(axis: Axes, name: str, label: str, row: int) -> None:
     axis.set_xlabel(label, fontsize=9)
     if row == 0:
-        axis.set_title(SCORE_TITLES[name], fontsize=10)
+        axis.set_title(title(name), fontsize=10)
     if name == "mse" and axis.lines:
         axis.set_yscale("log")
         axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

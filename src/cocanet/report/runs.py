@@ -9,18 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from cocanet.config import Preset
 from cocanet.config.plain import first_difference, to_plain
 from cocanet.config.slots import preset_with_slots
-from cocanet.evaluation.command import show_progress
-from cocanet.evaluation.files import RESULT, write_evaluation
-from cocanet.evaluation.trained import FORMAT, VERSION, EvaluationSettings, evaluate_trained
-from cocanet.files import read_json
+from cocanet.evaluation.files import write_evaluation
+from cocanet.evaluation.result import Provenance, Result, read_result
+from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.evaluation.trained import evaluate_trained
 from cocanet.paper_scores import PaperRow, data_set_of, paper_row
 from cocanet.runs import journal
 from cocanet.runs.folder import RunFolder, Settings
+from cocanet.watch import QUIET, Watcher
 from cocanet.weights import read_weights
 
 
@@ -42,6 +41,11 @@ class Measured:
     """How they differ from the protocol: `best checkpoint`, `validation`, …"""
     curve: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     """The validations of the run's journal."""
+    single: bool = False
+    """Whether every image shows one thing on a background."""
+    generated: bool | None = None
+    """Whether the images were generated; None where that is not known."""
+    provenance: Provenance = field(default_factory=Provenance)
 
     @property
     def seed(self) -> int:
@@ -94,48 +98,63 @@ def find_runs(paths: Iterable[Path]) -> list[Path]:
     return list(found.values())
 
 
-def measure(run: Path, console: Console, *, evaluate: bool = True) -> Measured:
+def measure(run: Path, watcher: Watcher = QUIET, *, evaluate: bool = True) -> Measured:
     """A run's test scores, measured now if they are not there or older than its weights; else its validation scores."""
     settings = RunFolder(run).read_settings()
     curve = tuple(line for line in journal.read(RunFolder(run).metrics) if line.get("kind") == "validation")
-    plain = read_evaluation(run)
-    reason = "has not been evaluated" if plain is None else _outdated(run, plain)
+    result = read_result(run)
+    reason = "has not been evaluated" if result is None else _outdated(run, result)
     if reason and evaluate:
-        console.print(f"{run} {reason}: scoring it now on its test split")
-        found = evaluate_trained(run, EvaluationSettings(), say=console.print, watch=show_progress(console))
+        watcher.say(f"{run} {reason}: scoring it now on its test split")
+        found = evaluate_trained(run, EvaluationSettings(), watcher)
         write_evaluation(found, run)
-        plain, reason = read_evaluation(run), None
-    if reason or plain is None:
+        result, reason = found.result, None
+    if reason or result is None:
         return _from_validation(run, settings, curve)
-    options, data = plain["settings"], plain["data"]
-    dynamic, own = options["dynamic"], settings.preset.model.slots
-    slots = None if options["slots"] == own and not dynamic else options["slots"]
-    details = ["best checkpoint"] if plain["weights"] == RunFolder(run).best.name else []
-    details += ["paper's counting"] if options["compat"] else []
-    details += ["paper's encoder masks"] if options.get("paper_masks") else []
+    return _from_result(run, settings, curve, result)
+
+
+def measure_elsewhere(run: Path) -> list[Measured]:
+    """A run's scores on data that it was not trained for, as far as they were measured."""
+    settings = RunFolder(run).read_settings()
+    results = [read_result(folder) for folder in sorted(run.glob("on-*")) if folder.is_dir()]
+    return [_from_result(run, settings, (), result, elsewhere=True) for result in results if result is not None]
+
+
+def _from_result(
+    run: Path,
+    settings: Settings,
+    curve: tuple[Mapping[str, Any], ...],
+    result: Result,
+    *,
+    elsewhere: bool = False,
+) -> Measured:
+    asked, own = result.settings, settings.preset.model.slots
+    slots = None if asked.slots == own and not asked.dynamic else asked.slots
+    details = [f"trained on {trained_for(settings)}"] if elsewhere else []
+    details += ["best checkpoint"] if result.weights == RunFolder(run).best.name else []
+    details += ["paper's counting"] if asked.compat else []
+    details += ["paper's encoder masks"] if asked.paper_masks else []
     return Measured(
         run=run,
         settings=settings,
-        preset=preset_with_slots(settings.preset, slots, dynamic),
-        scores=plain["scores"] | plain["slots"],
-        step=plain["step"],
-        data_name=data["name"],
-        data_set=data["data_set"],
-        sha256=data["sha256"],
+        preset=preset_with_slots(settings.preset, slots, asked.dynamic or None),
+        scores=result.scores | result.slots,
+        step=result.step,
+        data_name=result.data.name,
+        data_set=result.data.data_set,
+        sha256=result.data.sha256,
         details=tuple(details),
         curve=curve,
+        single=result.data.single,
+        generated=result.data.generated,
+        provenance=result.provenance,
     )
 
 
-def read_evaluation(run: Path) -> dict[str, Any] | None:
-    """The `evaluation.json` of a run, if there is one."""
-    path = run / RESULT
-    if not path.exists():
-        return None
-    plain = read_json(path)
-    if not isinstance(plain, dict) or (plain.get("format"), plain.get("version")) != (FORMAT, VERSION):
-        raise ValueError(f'{path} does not describe an evaluation: expected "format": "{FORMAT}", version {VERSION}')
-    return plain
+def trained_for(settings: Settings) -> str:
+    """What a run was trained on, in a word."""
+    return data_set_of(settings.preset.data) if settings.data.path is None else Path(settings.data.path).name
 
 
 def group_runs(measured: Sequence[Measured]) -> list[Group]:
@@ -188,19 +207,19 @@ def _short(run: Measured) -> str:
     return f"{(run.sha256 or 'unknown')[:12]}…"
 
 
-def _outdated(run: Path, plain: Mapping[str, Any]) -> str | None:
+def _outdated(run: Path, result: Result) -> str | None:
     """Why an evaluation no longer holds: the run went on after it."""
-    weights = run / plain["weights"]
+    weights = run / result.weights
     if not weights.exists():
         return None
     step = read_weights(weights).notes.get("step")
-    return None if step == plain["step"] else f"was evaluated at step {plain['step']} and is now at {step}"
+    return None if step == result.step else f"was evaluated at step {result.step} and is now at {step}"
 
 
 def _from_validation(run: Path, settings: Settings, curve: tuple[Mapping[str, Any], ...]) -> Measured:
     if not curve:
         raise ValueError(f"{run} has neither an evaluation nor validation scores: evaluate it first")
-    name = data_set_of(settings.preset.data) if settings.data.path is None else Path(settings.data.path).name
+    name = trained_for(settings)
     return Measured(
         run=run,
         settings=settings,

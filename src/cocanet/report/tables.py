@@ -7,8 +7,9 @@ import io
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from cocanet.metrics.scores import SCORES, SLOTS
-from cocanet.paper_scores import SCORE_TITLES, TITLES, PaperRow
+from cocanet.metrics import table
+from cocanet.metrics.table import OVERLAPS, SCORES, TABLE
+from cocanet.paper_scores import TITLES, PaperRow
 from cocanet.report.runs import Group
 
 PAPER_STEPS = 500_000
@@ -31,20 +32,17 @@ LATEX_HEADER = (
 
 def score_text(group: Group, name: str) -> str:
     """Mean and deviation to three digits, of the small MSE to four; a dash where there is no score."""
-    mean, deviation = group.mean(name), group.deviation(name)
-    digits = 4 if name == "mse" else 3
-    if mean is None:
-        return "–"
-    return f"{mean:.{digits}f}" if deviation is None else f"{mean:.{digits}f} ± {deviation:.{digits}f}"
+    return table.text(name, group.mean(name), group.deviation(name))
 
 
 def markdown_text(groups: Sequence[Group]) -> str:
     """A table for each data set: scores down, groups across, the paper's values beside them."""
     parts = ["# Report\n"]
     for data, found in _by_data(groups):
-        columns = [["", "seeds", "steps", *SCORE_TITLES.values()], *_rows(found)]
-        table = markdown_table(list(zip(*columns, strict=True)))
-        parts += [f"## {data}\n", table + "\n", "\n".join(tested_on(found)) + "\n"]
+        names = shown(found)
+        columns = [["", "seeds", "steps", *map(table.title, names)], *_rows(found, names)]
+        text = markdown_table(list(zip(*columns, strict=True)))
+        parts += [f"## {data}\n", text + "\n", "\n".join(tested_on(found)) + "\n"]
     return "\n".join(parts)
 
 
@@ -59,7 +57,7 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
-def csv_text(groups: Sequence[Group], names: Sequence[str] = SCORES + SLOTS) -> str:
+def csv_text(groups: Sequence[Group], names: Sequence[str] = tuple(TABLE)) -> str:
     """A line for each score of each group, with the paper's beside it; nothing is rounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -101,29 +99,43 @@ def _by_data(groups: Sequence[Group]) -> Iterator[tuple[str, list[Group]]]:
         yield data, list(found)
 
 
-def _rows(groups: Sequence[Group]) -> Iterator[list[str]]:
+def shown(groups: Sequence[Group]) -> list[str]:
+    """The scores worth a row: of images of one thing IoU and Dice come first."""
+    single = all(run.single for group in groups for run in group.runs)
+    overlaps = [name for name in OVERLAPS if single and any(group.mean(name) is not None for group in groups)]
+    return [*overlaps, *SCORES]
+
+
+def _rows(groups: Sequence[Group], names: Sequence[str] = SCORES) -> Iterator[list[str]]:
     """Title, seeds, steps and scores of each group, then those of the paper's that belong to them."""
     for group in groups:
-        yield [group.title, str(len(group.runs)), steps_text(group), *(score_text(group, name) for name in SCORES)]
+        yield [group.title, str(len(group.runs)), steps_text(group), *(score_text(group, name) for name in names)]
     papers: list[PaperRow] = []
     for group in groups:
         if group.paper is not None and group.paper not in papers:
             papers.append(group.paper)
-    yield from map(paper_cells, papers)
+    yield from (paper_cells(paper, names) for paper in papers)
 
 
-def paper_cells(paper: PaperRow) -> list[str]:
+def paper_cells(paper: PaperRow, names: Sequence[str] = SCORES) -> list[str]:
     """Title, seeds, steps and scores as the paper has them."""
-    scores = [str(paper.scores[name]) for name in SCORES]
+    scores = [str(paper.scores[name]) if name in paper.scores else "–" for name in names]
     steps = f"{PAPER_STEPS:,}" if paper.model.startswith("coca-net") else "–"
     return [f"paper's {TITLES[paper.model]}", str(paper.seeds), steps, *scores]
 
 
 def tested_on(groups: Sequence[Group]) -> Iterator[str]:
     """What the scores were measured on."""
-    tested = dict.fromkeys(run.sha256 for group in groups for run in group.runs if run.sha256)
-    for sha256 in tested:
-        yield f"Test images sha256 `{sha256}`."
+    runs = [run for group in groups for run in group.runs]
+    tested = {run.sha256: run.generated for run in runs if run.sha256}
+    for sha256, generated in tested.items():
+        yield f"{'Generated test scenes' if generated else 'Test images'}, sha256 `{sha256}`."
+    if any(tested.values()) and any(group.paper for group in groups):
+        yield "The paper's scores are of the published images."
+    for group in groups:
+        known = group.runs[0].provenance
+        if known.losses:
+            yield f"{group.title}: trained by {known.losses}; at evaluation {known.at_evaluation}."
     if any(run.sha256 is None for group in groups for run in group.runs):
         yield "Groups marked *validation* show the last validation scores of their runs, not test scores."
 

@@ -1,154 +1,36 @@
-"""What a training run shows while it goes on: a bar on a terminal, now and then a plain line elsewhere."""
+"""What a training tells whoever watches it; this one shows nothing."""
 
 from __future__ import annotations
 
-import math
-import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
-from typing import NamedTuple
 
-from rich.console import Console, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
-
-LINE_EVERY = 30.0
-"""Seconds between the lines of a log that nobody watches."""
-REFRESHES = 4
-"""Pictures of the bar in a second."""
-SHORTEST_BAR = 8
-LONGEST_BAR = 40
-PAIRED_SCORES = {"ari_fg": ("ARI-FG", ".2f"), "ari": ("ARI", ".2f"), "slots": ("slots", ".1f")}
-"""Scores that decoder and encoder each have, as they are shown."""
+from cocanet.runs.folder import Settings
+from cocanet.watch import Watcher
 
 
-class Progress(NamedTuple):
-    """Where a run is; `seconds` are those of the whole run, before and after it was resumed."""
+class Display(Watcher):
+    """Told everything between `with` and the end of a run."""
 
-    step: int
-    loss: float
-    images_per_second: float
-    seconds: float
-    done: float
-
-
-class Display:
-    """Shows a run between `with` and its end; `update` costs next to nothing, so it may be called at every step."""
-
-    def __init__(
-        self,
-        total_steps: int | None,
-        minutes: float | None,
-        console: Console | None = None,
-        enabled: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.total_steps, self.minutes, self.enabled, self.clock = total_steps, minutes, enabled, clock
-        # Where colours are forced on, rich takes any file for a terminal; a log shall have no bar even so.
-        self.console = console or Console(force_interactive=None if sys.stdout.isatty() else False)
-        self._progress: Progress | None = None
-        self._shown: Progress | None = None
-        self._next_line = -math.inf
-        self._explained = False
-        self._live = None
-        if enabled and self.console.is_interactive:
-            self._live = Live(console=self.console, refresh_per_second=REFRESHES, get_renderable=self._bar)
+    def begin(self, settings: Settings) -> None:
+        """What is going to be trained."""
 
     def __enter__(self) -> Display:
-        if self._live:
-            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._live:
-            self._live.stop()
-        elif self._progress is not self._shown:
-            self._print_line()
+        pass
 
     def update(self, step: int, loss: float, images_per_second: float, seconds: float, done: float) -> None:
-        """Where the run is now; `done` is its share in [0, 1]."""
-        self._progress = Progress(step, loss, images_per_second, seconds, done)
-        if self._live is None and self.enabled:
-            now = self.clock()
-            if now >= self._next_line:
-                self._next_line = now + LINE_EVERY
-                self._print_line()
+        """Where the run is now, at every step; `done` is its share in [0, 1]."""
 
-    def note(self, text: str, style: str = "") -> None:
-        """A line that stays, above the bar."""
-        if self.enabled:
-            # A log keeps its lines whole, for those who search it.
-            self.console.print(Text(text, style), soft_wrap=not self.console.is_interactive)
+    def note(self, text: str) -> None:
+        """A line that stays."""
 
     def warn(self, text: str) -> None:
-        self.note(f"warning: {text}", "yellow")
+        pass
 
     def validation(self, step: int, scores: Mapping[str, float]) -> None:
-        """One line of scores; those that both sides have are given as decoder/encoder."""
-        parts = []
-        for name, (title, form) in PAIRED_SCORES.items():
-            pair = [scores[key] for key in (f"decoder_{name}", f"encoder_{name}") if key in scores]
-            if pair:
-                parts.append(f"{title} {'/'.join(format(score, form) for score in pair)}")
-        if parts and not self._explained:
-            self.note("validation scores are those of decoder/encoder masks")
-            self._explained = True
-        if "mse" in scores:
-            parts.append(f"MSE {small_number(scores['mse'])}")
-        self.note(f"step {step}: {', '.join(parts)}", "cyan")
-
-    def seconds_left(self, progress: Progress) -> float:
-        """By the run's own pace; NaN while there is none."""
-        if progress.done > 0:
-            return progress.seconds * max(0.0, 1 - progress.done) / progress.done
-        return math.nan if self.minutes is None else 60 * self.minutes
-
-    def _print_line(self) -> None:
-        if self.enabled and self._progress:
-            self._shown = self._progress
-            done = min(1.0, self._progress.done)
-            self.note(f"{self._step(self._progress)} ({done:.0%}), {self._facts(self._progress, ', ')}")
-
-    def _step(self, progress: Progress) -> str:
-        return f"step {progress.step}" + ("" if self.total_steps is None else f"/{self.total_steps}")
-
-    def _facts(self, progress: Progress, separator: str) -> str:
-        speed = progress.images_per_second
-        facts = (
-            f"loss {small_number(progress.loss)}",
-            f"{speed:.{0 if speed >= 10 else 1}f} images/s",
-            f"{duration(self.seconds_left(progress))} left",
-        )
-        return separator.join(facts)
-
-    def _bar(self) -> RenderableType:
-        """One line as wide as the terminal allows; the bar gives way first."""
-        progress = self._progress
-        if progress is None:
-            return Text("before the first step", no_wrap=True, overflow="ellipsis")
-        step, facts = self._step(progress), self._facts(progress, "  ")
-        room = min(LONGEST_BAR, self.console.width - len(step) - len(facts) - 4)
-        if room < SHORTEST_BAR:
-            return Text(f"{step}  {facts}", no_wrap=True, overflow="ellipsis")
-        line = Table.grid(padding=(0, 2, 0, 0))
-        line.add_row(step, ProgressBar(total=1.0, completed=min(1.0, progress.done), width=room), facts)
-        return line
-
-
-def small_number(value: float) -> str:
-    """Four decimals, or two digits where those would show little of it."""
-    return f"{value:.4f}" if abs(value) >= 0.001 or not math.isfinite(value) or value == 0 else f"{value:.1e}"
-
-
-def duration(seconds: float) -> str:
-    """Hours, minutes and seconds."""
-    if not math.isfinite(seconds):
-        return "?"
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+        pass

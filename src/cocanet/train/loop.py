@@ -17,12 +17,14 @@ from cocanet.data.loader import Batch
 from cocanet.runs import journal
 from cocanet.runs.folder import RunFolder, Settings, check_new, check_same
 from cocanet.train.checkpoint import Standing, save_checkpoint
+from cocanet.train.display import Display
 from cocanet.train.interrupt import Interrupt, Stopped
 from cocanet.train.optimiser import set_learning_rate
 from cocanet.train.processes import gather, largest, mean
 from cocanet.train.session import Session, make_fabric, set_up
 from cocanet.train.validation import validate
 from cocanet.weights import write_weights
+from cocanet.words import plural
 
 VALIDATIONS = 20
 """Looks at the validation split in a run, unless the settings say how often."""
@@ -32,7 +34,7 @@ EARLY = 0.25
 """Before this share of its time every decoder is ill, and nobody is warned of it; the journal has it all."""
 
 
-def train(settings: Settings, out: Path, *, resume: bool = False) -> Standing:
+def train(settings: Settings, out: Path, *, resume: bool = False, display: Display | None = None) -> Standing:
     """Carry out a run in the folder `out`, or go on with the one in it; returns where it ended.
 
     Ctrl-C and SIGTERM save a checkpoint and raise `Stopped`.
@@ -42,9 +44,9 @@ def train(settings: Settings, out: Path, *, resume: bool = False) -> Standing:
     check_same(folder, settings) if resume else check_new(folder)
     fabric = make_fabric(settings)
     fabric.launch()
-    session = set_up(fabric, settings, folder, resume)
+    session = set_up(fabric, settings, folder, resume, display or Display())
     if session.standing.finished and _done(session) >= 1:
-        session.display.note(f"{out} is finished: {session.standing.step} steps")
+        session.display.note(f"{out} is finished: {plural(session.standing.step, 'step')}")
         return session.standing
     with session.display, Interrupt() as interrupt:
         try:

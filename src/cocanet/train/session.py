@@ -95,12 +95,18 @@ def make_fabric(settings: Settings) -> Fabric:
     )
 
 
-def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool) -> Session:
+def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool, display: Display) -> Session:
     """Data, model, optimiser and folder of a run, as it was left if it is resumed."""
     preset, run = settings.preset, settings.run
+    if not fabric.is_global_zero:
+        display = Display()
+    display.begin(settings)
     with fabric.rank_zero_first(local=True):
         path = Path(settings.data.path) if settings.data.path else None
-        both = open_split(preset.data, "train", path, settings.data.images), open_split(preset.data, "validation", path)
+        both = (
+            open_split(preset.data, "train", path, settings.data.images, display),
+            open_split(preset.data, "validation", path, watcher=display),
+        )
         images, validation = (at_size(split, preset.model.image_size, preset.data, path) for split in both)
     config = LoaderConfig(
         preset.train.batch_size,
@@ -129,7 +135,7 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool) 
         optimiser=optimiser,
         loader=loader,
         validation=validation,
-        display=Display(None if run.minutes else preset.train.steps, run.minutes, enabled=fabric.is_global_zero),
+        display=display,
         scalars=Scalars(
             folder.path if run.tensorboard and fabric.is_global_zero else None, standing.step + 1 if resume else None
         ),

@@ -12,15 +12,14 @@ from torch import nn
 from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.views import Images
 from cocanet.figures import discovery_grid, save
-from cocanet.metrics.scores import SCORES, SLOTS, SegmentationScores
+from cocanet.metrics.scores import SegmentationScores
+from cocanet.metrics.table import TABLE
 from cocanet.models.output import Output
 from cocanet.train.diagnosis import Finding, diagnose
 
 SHOWN = 6
 LEAST_BATCH = 32
 """Fewer images at once may look ill by chance."""
-UNLABELLED = ("mse", *SLOTS)
-"""What can be known without labels."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def validate(
     assert first is not None, "the loader refuses an empty split"
     draw(*first, images, picture)
     means = scores.compute()
-    known = SCORES + SLOTS if images.has_labels else UNLABELLED
+    known = [score.name for score in TABLE.values() if images.has_labels or not score.labelled]
     return Validation(
         images=looked,
         scores={name: float(means[name]) for name in known},

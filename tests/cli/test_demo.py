@@ -3,10 +3,11 @@ import re
 import pytest
 from PIL import Image
 
-from cocanet import demo
+from cocanet.cli import demonstration
+from cocanet.cli.demonstration import run_demo
 from cocanet.data.scenes.gl import RendererUnavailableError
-from cocanet.demo import PICTURES, run_demo
-from cocanet.evaluation.protocol import SCORES
+from cocanet.figures import KINDS
+from cocanet.metrics.table import SCORES
 from cocanet.paper_scores import PAPER
 from cocanet.weights import open_model, shipped_names
 from tests.data.scenes.rendering import needs_renderer
@@ -21,7 +22,7 @@ def test_demo_scores_fresh_scenes_and_draws_them(tmp_path, capsys, name):
     small = open_model(name).preset.model.image_size[0] <= 64
     scores = run_demo(tmp_path, [name], scenes=40 if small else 8)[name]
     assert tuple(scores) == SCORES
-    for kind in PICTURES if name in DRAWN else PICTURES[:1]:
+    for kind in KINDS if name in DRAWN else ("grid",):
         with Image.open(tmp_path / name / f"{kind}.png") as picture:
             assert min(picture.size) > 300
     said = capsys.readouterr().out
@@ -43,7 +44,7 @@ def test_demo_without_a_renderer_shows_what_it_can(tmp_path, capsys, monkeypatch
     def fail(*arguments, **options):
         raise RendererUnavailableError("rendered scenes need MuJoCo")
 
-    plain = demo.make_scenes
+    plain = demonstration.make_scenes
     monkeypatch.setattr(
         demo, "make_scenes", lambda name, **options: (plain if name in DRAWN else fail)(name, **options)
     )

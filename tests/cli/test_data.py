@@ -14,10 +14,11 @@ import pytest
 from PIL import Image
 
 from cocanet.cli import main
-from cocanet.data import commands
+from cocanet.data import filling
 from cocanet.data.sample import Sample
 from cocanet.data.scenes.tetrominoes import Tetrominoes
 from cocanet.data.sheet import mask_colours
+from cocanet.data.statistics import count_objects
 from cocanet.data.store import Store
 from cocanet.data.store_writer import write_store
 from tests.data.sources import NoiseSource
@@ -82,7 +83,7 @@ def test_a_full_disk_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1000, 900, 100))
     with pytest.raises(ValueError, match=r"needs about 4\.2 MB, but its disk has only 100 bytes free"):
-        commands.fill(Tetrominoes(1000, seed=0), tmp_path / "store", workers=1)
+        filling.fill(Tetrominoes(1000, seed=0), tmp_path / "store", workers=1)
     assert not (tmp_path / "store").exists()
 
 
@@ -96,8 +97,8 @@ class _Interrupted(NoiseSource):
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cocanet.data.store_writer.SHARD_BYTES", 5 * 7 * 4 * 10)
     with pytest.raises(KeyboardInterrupt, match="keeps 20 of 25 samples; run the same command to continue"):
-        commands.fill(_Interrupted(25), tmp_path / "store", workers=1)
-    commands.fill(NoiseSource(25), tmp_path / "store", workers=1)
+        filling.fill(_Interrupted(25), tmp_path / "store", workers=1)
+    filling.fill(NoiseSource(25), tmp_path / "store", workers=1)
     Store(tmp_path / "store")
 
 
@@ -130,7 +131,7 @@ def test_ctrl_c_with_workers_leaves_a_store_to_continue(tmp_path: Path) -> None:
 
 def test_objects_are_counted_by_what_shows(tmp_path: Path) -> None:
     source = NoiseSource(300, size=(9, 9))
-    objects = commands.count_objects(write_store(source, tmp_path / "store", shard_size=7))
+    objects = count_objects(write_store(source, tmp_path / "store", shard_size=7))
     numbers, smallest = [], 81
     for i in range(300):
         labels, counts = np.unique(source[i].labels, return_counts=True)

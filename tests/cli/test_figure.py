@@ -7,15 +7,16 @@ from matplotlib import _pylab_helpers
 from PIL import Image
 
 import cocanet
+from cocanet.cli.console import ConsoleWatcher
 from cocanet.config import ConvConfig, DataConfig, DecoderConfig, LevelConfig
 from cocanet.data.scenes import make_scenes
 from cocanet.data.splits import SEEDS
 from cocanet.data.store import Store
 from cocanet.data.store_writer import write_store
 from cocanet.data.views import Part
-from cocanet.figures import command
-from cocanet.figures.command import COUNTS, Pictured, draw, pick, save_figure
-from cocanet.figures.save import save
+from cocanet.figures import KINDS, pictured
+from cocanet.figures.pictured import Pictured, draw, pick, save_figure
+from cocanet.figures.saving import save
 from cocanet.weights import write_weights
 from tests.data.sources import NoiseSource
 from tests.figures.tiny import CONFIG, PRESET, pictures, tiny_images, tiny_model
@@ -38,18 +39,18 @@ def store(tmp_path):
     return tmp_path / "store"
 
 
-@pytest.mark.parametrize("kind", COUNTS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("labelled", [True, False])
 def test_every_kind_writes_a_picture(kind, labelled, weights, tmp_path, capsys):
     data = tmp_path / "data"
     write_store((NoiseSource if labelled else Unlabelled)(9, size=(8, 12)), data)
     out = tmp_path / "new" / f"{kind}.png"
-    assert save_figure(kind, weights, data=data, out=out) == out
+    assert save_figure(kind, weights, data=data, out=out, watcher=ConsoleWatcher()) == out
     with Image.open(out) as picture:
         picture.load()
         assert picture.format == "PNG"
         assert len(picture.convert("RGB").getcolors(2**24)) > 10
-    assert capsys.readouterr().out.startswith(f"{out}: {kind} of {COUNTS[kind]} image")
+    assert capsys.readouterr().out.startswith(f"{out}: {kind} of {KINDS[kind].count} image")
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
@@ -78,7 +79,7 @@ def test_without_data_the_presets_validation_split_is_shown(tmp_path, monkeypatc
     preset = replace(PRESET, model=model, data=DataConfig("tetrominoes"))
     write_weights(tmp_path / "a.safetensors", preset, cocanet.build(preset, seed=0).state_dict(), {})
     drawn = []
-    monkeypatch.setattr(command, "save", lambda figure, out: drawn.append(pictures(figure)))
+    monkeypatch.setattr(pictured, "save", lambda figure, out: drawn.append(pictures(figure)))
     save_figure("grid", tmp_path / "a.safetensors", count=2, first=5)
     scenes = make_scenes("tetrominoes", count=320, seed=SEEDS["validation"])
     for place in range(2):

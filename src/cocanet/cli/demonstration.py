@@ -1,4 +1,4 @@
-"""`coca demo`: the shipped weights on scenes they have never seen."""
+"""The shipped weights on scenes they have never seen."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from cocanet.data.loader import GatherSource, Loader, LoaderConfig
 from cocanet.data.scenes import make_scenes
 from cocanet.data.scenes.gl import RendererUnavailableError
 from cocanet.data.store_writer import write_store
-from cocanet.evaluation.protocol import SCORES, evaluate
-from cocanet.evaluation.trained import EvaluationSettings
-from cocanet.figures.command import COUNTS, Kind, draw, pick
-from cocanet.figures.save import save
-from cocanet.paper_scores import PAPER, SCORE_TITLES, data_set_of
+from cocanet.evaluation.protocol import evaluate
+from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.figures import KINDS, save
+from cocanet.figures.pictured import draw, pick
+from cocanet.metrics import table as scores_table
+from cocanet.paper_scores import PAPER, data_set_of
 from cocanet.weights import Trained, open_model, shipped_names
 
 SCENES = 200
 RENDERED_PIXELS = 24 * 64 * 64
 """Scenes that must be rendered are fewer, and of the large ones fewest: so many pixels in all."""
-PICTURES: tuple[Kind, ...] = ("grid", "hierarchy", "compactness", "slots")
 
 
 def run_demo(
@@ -62,9 +62,9 @@ def _show(name: str, trained: Trained, out: Path, seed: int, scenes: int | None,
     scores = evaluate(trained.model, batches, data.background_labels)
     speed = scenes / (time.perf_counter() - start)
     console.print(_table(trained, scores, f"{name}: {scenes} new scenes, {speed:.0f} images/s"))
-    for kind in PICTURES if isinstance(source, GatherSource) else PICTURES[:1]:
+    for kind in KINDS if isinstance(source, GatherSource) else ("grid",):
         picture = out / f"{kind}.png"
-        save(draw(kind, trained.model, pick(store, COUNTS[kind], 0)), picture)
+        save(draw(kind, trained.model, pick(store, KINDS[kind].count, 0)), picture)
         console.print(f"wrote {picture}")
     return scores
 
@@ -81,6 +81,6 @@ def _table(trained: Trained, scores: dict[str, float], title: str) -> Table:
     table.add_column("score")
     table.add_column(f"these weights, {trained.notes['images']:,} images", justify="right")
     table.add_column("paper, 32,000,000 images", justify="right")
-    for name in SCORES:
-        table.add_row(SCORE_TITLES[name], f"{scores[name]:.3f}", f"{paper[name].mean:.3f}")
+    for name in scores_table.SCORES:
+        table.add_row(scores_table.title(name), f"{scores[name]:.3f}", f"{paper[name].mean:.3f}")
     return table

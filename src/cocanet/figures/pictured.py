@@ -1,9 +1,10 @@
-"""What `coca figure` does."""
+"""Images to draw, and what a trained model makes of them."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,19 +14,12 @@ from torch import Tensor
 
 from cocanet.data.splits import at_size, open_split
 from cocanet.data.views import Images
-from cocanet.figures.compactness import compactness_figure, compactness_maps
-from cocanet.figures.grid import discovery_grid
-from cocanet.figures.hierarchy import hierarchy_figure
-from cocanet.figures.save import check_format, save
-from cocanet.figures.slots import slots_figure
-from cocanet.models.coca_net import as_coca_net
+from cocanet.figures import KINDS
+from cocanet.figures.saving import check_format, save
 from cocanet.models.model import ObjectModel
 from cocanet.runs.folder import trained_on
+from cocanet.watch import QUIET, Watcher
 from cocanet.weights import open_model
-
-Kind = Literal["grid", "hierarchy", "compactness", "slots"]
-COUNTS: dict[Kind, int] = {"grid": 6, "hierarchy": 1, "compactness": 6, "slots": 3}
-"""How many images a picture shows unless told."""
 
 
 class Pictured(NamedTuple):
@@ -37,13 +31,14 @@ class Pictured(NamedTuple):
 
 
 def save_figure(
-    kind: Kind,
+    kind: str,
     weights: Path | str,
     *,
     data: Path | None = None,
     count: int | None = None,
     first: int = 0,
     out: Path | None = None,
+    watcher: Watcher = QUIET,
 ) -> Path:
     """Draw what a trained model makes of images: of the store at `data`, or of its preset's validation split."""
     out = Path(f"{kind}.png") if out is None else out
@@ -51,17 +46,17 @@ def save_figure(
     count = _check_count(kind, count)
     trained = open_model(weights)
     folder = data or trained_on(weights)
-    images = open_split(trained.preset.data, "validation", folder)
+    images = open_split(trained.preset.data, "validation", folder, watcher=watcher)
     images = at_size(images, trained.preset.model.image_size, trained.preset.data, folder)
     pictured = pick(images, count, first)
     save(draw(kind, trained.model, pictured), out)
     number = len(pictured.images)
-    print(f"{out}: {kind} of {number} image{'s' if number > 1 else ''} through {trained.path}")
+    watcher.say(f"{out}: {kind} of {number} image{'s' if number > 1 else ''} through {trained.path}")
     return out
 
 
 def pick(images: Images, count: int, first: int) -> Pictured:
-    """So many images of a split from `first` on, or as many as there are."""
+    """`count` images of a split from `first` on, or as many as there are."""
     if not 0 <= first < len(images):
         raise ValueError(f"cannot show images from {first} on: there are {len(images)}, counted from 0")
     bytes_, labels = images.gather(np.arange(first, min(first + count, len(images))))
@@ -71,27 +66,19 @@ def pick(images: Images, count: int, first: int) -> Pictured:
 
 
 @torch.no_grad()
-def draw(kind: Kind, model: ObjectModel, pictured: Pictured) -> Figure:
-    """One of the pictures; the hierarchy is that of the first image."""
-    images, truth, background_labels = pictured
-    if kind == "compactness":
-        return compactness_figure(images, compactness_maps(as_coca_net(model, "the compactness figure"), images))
-    output = model(images)
-    if kind == "grid":
-        return discovery_grid(images, truth, output, background_labels)
-    if kind == "hierarchy":
-        as_coca_net(model, "the hierarchy figure")
-        return hierarchy_figure(images, output, 0, truth, background_labels)
-    return slots_figure(images, output, truth, background_labels)
+def draw(kind: str, model: ObjectModel, pictured: Pictured) -> Figure:
+    """One of the pictures of `KINDS`."""
+    figure: Figure = import_module(KINDS[kind].module).draw(model, *pictured)
+    return figure
 
 
-def _check_count(kind: Kind, count: int | None) -> int:
-    if kind not in COUNTS:
-        raise ValueError(f"there is no figure {kind!r}; expected one of {', '.join(get_args(Kind))}")
+def _check_count(kind: str, count: int | None) -> int:
+    if kind not in KINDS:
+        raise ValueError(f"there is no figure {kind!r}; expected one of {', '.join(KINDS)}")
     if count is None:
-        return COUNTS[kind]
+        return KINDS[kind].count
     if count < 1:
         raise ValueError(f"expected a count of at least 1; got {count}")
-    if kind == "hierarchy" and count > 1:
-        raise ValueError(f"a hierarchy figure shows one image; got a count of {count}: choose the image with --first")
+    if KINDS[kind].one_image and count > 1:
+        raise ValueError(f"a {kind} figure shows one image; got a count of {count}: choose the image with --first")
     return count

@@ -6,7 +6,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from cocanet.train.display import LINE_EVERY, Display, Progress, duration, small_number
+from cocanet.cli.display import LINE_EVERY, Progress, RunDisplay, small_number
+from cocanet.train.display import Display
+from cocanet.words import duration
 
 SCORES = {
     "decoder_ari_fg": 0.64,
@@ -44,7 +46,7 @@ class Clock:
 
 def test_a_log_has_a_line_every_thirty_seconds_and_the_last_one():
     console, clock = log(), Clock()
-    with Display(1000, None, console, clock=clock) as display:
+    with RunDisplay(1000, None, console, clock=clock) as display:
         for step in range(1, 101):
             clock.now += 1
             display.update(step, 0.5 / step, 160.0, float(step), step / 1000)
@@ -56,14 +58,14 @@ def test_a_log_has_a_line_every_thirty_seconds_and_the_last_one():
 
 def test_the_last_line_of_a_log_is_not_said_twice():
     console = log()
-    with Display(10, None, console, clock=Clock()) as display:
+    with RunDisplay(10, None, console, clock=Clock()) as display:
         display.update(10, 0.1, 5.0, 3.0, 1.0)
     assert written(console).splitlines() == ["step 10/10 (100%), loss 0.1000, 5.0 images/s, 0:00 left"]
 
 
 def test_a_run_without_a_step_says_nothing():
     console = log()
-    with Display(10, None, console):
+    with RunDisplay(10, None, console):
         pass
     assert written(console) == ""
 
@@ -71,25 +73,25 @@ def test_a_run_without_a_step_says_nothing():
 def test_a_log_keeps_long_notes_and_odd_characters_in_one_line():
     console = log()
     text = "[bold]not markup[/] :smile: " + 40 * "word "
-    with Display(None, 20.0, console) as display:
+    with RunDisplay(None, 20.0, console) as display:
         display.note(text)
         display.warn("stripes")
     assert written(console).splitlines() == [text, "warning: stripes"]
 
 
 def test_time_left_is_by_the_share_of_the_run_and_right_after_resuming():
-    display = Display(1000, None, log())
+    display = RunDisplay(1000, None, log())
     resumed = Progress(step=901, loss=0.1, images_per_second=1.0, seconds=9010.0, done=0.901)
     assert display.seconds_left(resumed) == pytest.approx(990)
     assert display.seconds_left(resumed._replace(done=1.01)) == 0
     beginning = Progress(step=0, loss=0.1, images_per_second=1.0, seconds=0.0, done=0.0)
     assert duration(display.seconds_left(beginning)) == "?"
-    assert Display(None, 2.5, log()).seconds_left(beginning) == 150
+    assert RunDisplay(None, 2.5, log()).seconds_left(beginning) == 150
 
 
 def test_scores_are_one_line_each_and_explained_once():
     console = log()
-    with Display(None, None, console) as display:
+    with RunDisplay(None, None, console) as display:
         display.validation(500_000, SCORES)
         display.validation(500_001, {"mse": 2.5e-5, "slots": 4.0})
         display.validation(500_002, SCORES)
@@ -101,19 +103,20 @@ def test_scores_are_one_line_each_and_explained_once():
     assert max(map(len, lines)) < 80
 
 
-def test_a_disabled_display_is_silent_on_terminals_and_in_logs():
-    for console in (log(), terminal()):
-        with Display(10, None, console, enabled=False) as display:
-            display.update(1, 0.1, 5.0, 3.0, 0.1)
-            display.note("a")
-            display.warn("b")
-            display.validation(1, SCORES)
-        assert written(console) == ""
+def test_a_training_that_nobody_watches_is_silent(capsys):
+    with Display() as display:
+        display.update(1, 0.1, 5.0, 3.0, 0.1)
+        display.note("a")
+        display.warn("b")
+        display.validation(1, SCORES)
+        with display.progress("c", 3) as done:
+            done(2)
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_terminal_has_a_bar_below_the_notes():
     console = terminal()
-    with Display(1000, None, console) as display:
+    with RunDisplay(1000, None, console) as display:
         for step in range(1, 501):
             display.update(step, 0.1234, 160.0, 60.0, step / 1000)
         display.warn("stripes")
@@ -131,7 +134,7 @@ def test_an_error_leaves_the_terminal_as_it_was():
     console = terminal()
 
     def broken_run() -> None:
-        with Display(10, None, console) as display:
+        with RunDisplay(10, None, console) as display:
             display.update(1, 0.1, 5.0, 3.0, 0.1)
             raise ValueError("broken")
 
@@ -145,7 +148,7 @@ def test_an_error_leaves_the_terminal_as_it_was():
 @pytest.mark.parametrize("begun", [True, False])
 def test_the_bar_is_one_line_at_any_width(width, total, begun):
     console = log(width)
-    display = Display(total, None, console)
+    display = RunDisplay(total, None, console)
     if begun:
         display._progress = Progress(499_999, 1234.5678, 12345.0, 500_000.0, 0.6)
     (pieces,) = console.render_lines(display._bar(), pad=False)
@@ -158,14 +161,14 @@ def test_the_bar_is_one_line_at_any_width(width, total, begun):
 
 @pytest.mark.parametrize("make", [log, terminal])
 def test_an_update_costs_next_to_nothing(make):
-    with Display(10_000, None, make()) as display:
+    with RunDisplay(10_000, None, make()) as display:
         display.update(0, 0.1, 5.0, 3.0, 0.1)
         best = min(_seconds(display) for _ in range(5))
     assert best < 50e-6
     assert LINE_EVERY > 1
 
 
-def _seconds(display: Display) -> float:
+def _seconds(display: RunDisplay) -> float:
     start = time.perf_counter()
     for step in range(1000):
         display.update(step, 0.1, 5.0, 3.0, 0.1)

@@ -16,6 +16,7 @@ from PIL import Image
 from sklearn.metrics import adjusted_rand_score
 
 from cocanet import presets
+from cocanet.cli.evaluate import run_evaluation
 from cocanet.config import DataConfig, FeedbackConfig
 from cocanet.config.slots import preset_with_slots
 from cocanet.data import splits
@@ -23,10 +24,15 @@ from cocanet.data.loader import Loader, LoaderConfig
 from cocanet.data.sample import Sample
 from cocanet.data.store import Store
 from cocanet.data.store_writer import write_store
-from cocanet.evaluation.command import run_evaluation
-from cocanet.evaluation.files import PER_IMAGE, RESULT, WORST, worst_scenes
-from cocanet.evaluation.protocol import SCORES, SLOTS, evaluate
-from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
+from cocanet.evaluation.files import PER_IMAGE, WORST, worst_scenes
+from cocanet.evaluation.protocol import evaluate
+from cocanet.evaluation.result import FILE as RESULT
+from cocanet.evaluation.result import Result
+from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.evaluation.trained import evaluate_trained
+from cocanet.metrics.segmentation import ForegroundOverlap
+from cocanet.metrics.table import SCORES, TABLE
+from cocanet.report.files import write_report
 from cocanet.weights import open_model, write_weights
 from tests.small_runs import Squares, make_run, tiny_preset
 
@@ -66,7 +72,7 @@ def test_scores_are_those_of_the_protocol_on_the_frozen_split(tmp_path):
     images = splits.open_split(DataConfig("tetrominoes"), "test")
     assert len(images) == plain["images"] == TEST_IMAGES
     batches = Loader(images, LoaderConfig(10, shuffle=False, drop_last=False)).epoch()
-    assert plain["scores"] == evaluate(open_model(run).model, batches, 1)
+    assert {name: plain["scores"][name] for name in SCORES} == evaluate(open_model(run).model, batches, 1)
     assert plain["data"]["sha256"] == splits.fingerprint(images)
     assert plain["step"] == 500
     assert plain["preset"] == "tetrominoes"
@@ -78,9 +84,9 @@ def test_scores_are_those_of_the_protocol_on_the_frozen_split(tmp_path):
 def test_scores_of_each_image_are_scikit_learns(tmp_path):
     run = make_run(tmp_path / "run")
     run_evaluation(run, EvaluationSettings())
-    with (run / PER_IMAGE).open() as file:
+    with (run / "on-bare" / PER_IMAGE).open() as file:
         rows = list(csv.DictReader(file))
-    assert tuple(rows[0]) == ("index", *SCORES, *SLOTS)
+    assert tuple(rows[0]) == ("index", *TABLE)
     assert [int(row["index"]) for row in rows] == list(range(TEST_IMAGES))
     images, labels = splits.open_split(DataConfig("tetrominoes"), "test").gather(np.arange(6))
     with torch.inference_mode():
@@ -133,12 +139,12 @@ def test_images_without_labels_have_an_error_and_slots_only(tmp_path, capsys):
     run = make_run(tmp_path / "run")
     write_store(Squares(9, has_labels=False), tmp_path / "bare")
     run_evaluation(run, EvaluationSettings(data=tmp_path / "bare"))
-    plain = result_of(run)
+    plain = result_of(run / "on-bare")
     assert [name for name in SCORES if plain["scores"][name] is not None] == ["mse"]
     assert plain["images_without_foreground"] is None
     assert plain["slots"]["slots"] == 4
     assert plain["paper"] is None
-    with (run / PER_IMAGE).open() as file:
+    with (run / "on-bare" / PER_IMAGE).open() as file:
         assert {row["decoder_ari"] for row in csv.DictReader(file)} == {""}
     printed = capsys.readouterr().out
     assert "–" in printed
@@ -233,7 +239,7 @@ def test_the_worst_scenes_are_the_lowest_scores_and_drawn(tmp_path, squares):
     ranked = sorted((value, index) for index, value in enumerate(values) if not math.isnan(value))
     assert score == "decoder_ari_fg"
     assert indices == [index for _, index in ranked[:6]]
-    with Image.open(run / WORST) as picture:
+    with Image.open(run / "on-squares" / WORST) as picture:
         assert picture.height > picture.width
 
 
@@ -334,3 +340,68 @@ def test_an_unwritable_place_is_known_before_the_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="cannot write to"):
         run_evaluation(make_run(tmp_path / "run"), EvaluationSettings(), out=tmp_path / "file" / "below")
+
+
+def test_other_data_leave_a_runs_own_result_alone(tmp_path, squares):
+    run = make_run(tmp_path / "run")
+    run_evaluation(run, EvaluationSettings())
+    own = (run / RESULT).read_bytes()
+    run_evaluation(run, EvaluationSettings(data=squares))
+    assert (run / RESULT).read_bytes() == own
+    assert result_of(run / "on-squares")["data"]["name"] == "squares"
+    groups = write_report([run], tmp_path / "report")
+    assert [group.title for group in groups] == ["tetrominoes (trained on tetrominoes)", "tetrominoes"]
+    assert "squares" in (tmp_path / "report" / "report.md").read_text()
+
+
+class OneThing(Squares):
+    """A square on a background in every image."""
+
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        return sample._replace(labels=np.minimum(sample.labels, 1))
+
+
+def test_one_thing_on_a_background_has_its_overlap_first(tmp_path, capsys):
+    write_store(OneThing(12), tmp_path / "one")
+    found = run_evaluation(make_run(tmp_path / "run"), EvaluationSettings(data=tmp_path / "one"))
+    assert found.result.data.single
+    rows = [line for line in capsys.readouterr().out.splitlines() if "IoU" in line or "ARI-FG" in line]
+    assert "encoder IoU" in rows[0]
+    metric = ForegroundOverlap()
+    images, labels = found.data.images.gather(np.arange(12))
+    with torch.inference_mode():
+        out = found.trained.model(torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255)
+    metric.update(out.encoder_masks, torch.from_numpy(labels).long())
+    expected = metric.compute()
+    assert found.result.scores["encoder_iou"] == pytest.approx(float(expected["iou"]), abs=1e-6)
+    assert found.result.scores["encoder_dice"] == pytest.approx(float(expected["dice"]), abs=1e-6)
+
+
+def test_what_must_be_said_beside_the_scores(tmp_path, capsys):
+    quick = presets.with_quick_recipe(tiny_preset())
+    run = make_run(tmp_path / "run", preset=quick)
+    run_evaluation(run, EvaluationSettings())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "generated scenes" in said
+    assert "scores are of the published images" in said
+    assert "last level sharpened 2 times" in said
+    assert "guidance of the decoder's masks" in said
+    assert result_of(run)["provenance"]["at_evaluation"].startswith("top-down feedback (rounds 8")
+    plain = make_run(tmp_path / "plain")
+    run_evaluation(plain, EvaluationSettings())
+    assert result_of(plain)["provenance"] == {
+        "losses": "reconstruction",
+        "decoder_masks": "from the slots",
+        "at_evaluation": "no feedback; last level not sharpened",
+    }
+
+
+def test_a_result_reads_what_it_wrote_and_older_files(tmp_path, squares):
+    result = evaluate_trained(make_run(tmp_path / "run"), EvaluationSettings(data=squares)).result
+    assert Result.from_plain(json.loads(result.to_json()), "x") == result
+    old = result.to_plain()
+    del old["provenance"], old["data"]["single"], old["data"]["generated"], old["settings"]["paper_masks"]
+    assert Result.from_plain(old, "x").scores == result.scores
+    with pytest.raises(ValueError, match="does not describe an evaluation"):
+        Result.from_plain({"format": "other"}, "x")

@@ -1,0 +1,31 @@
+"""How a model is scored; the flags of `coca evaluate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """How a model is scored."""
+
+    data: Path | None = None
+    """A store to score it on; what the run was trained for if left out."""
+    checkpoint: Literal["last", "best"] = "last"
+    """Which of the run's weights."""
+    slots: int | None = None
+    """Fewer or more slots than were trained; with --dynamic the most a scene may have."""
+    dynamic: bool = False
+    """As many slots as it takes to explain the scene."""
+    feedback: int | None = None
+    """Rounds of top-down feedback, 0 for none; as the model was trained if left out."""
+    compat: bool = False
+    """Count images without foreground as the paper's code does."""
+    paper_masks: bool = False
+    """Encoder masks of Slot Attention, INV-SA and BO-QSA as the paper normalises them."""
+    batch_size: int = 16
+    """Images at a time."""
+    device: str = "cpu"
+    """What to run on: cpu, cuda, cuda:1, mps."""

@@ -1,0 +1,84 @@
+"""How compact the mask of every pixel is: on every level, and as part of its object (Eq. 3)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from cocanet.explain.nodes import spread_to_owners
+from cocanet.functional.affinity import Points, affinity, distances
+from cocanet.functional.compactness import compactness, minimum_pair_sum
+from cocanet.functional.geometry import EMPTY, Geometry, pixel_geometry, pool_geometry
+from cocanet.layers.coca import CocaLayer
+from cocanet.metrics.functional.contingency import hard_labels
+from cocanet.models.coca_net import CocaNet
+
+_AT_ONCE = 2**22
+
+
+class CompactnessMaps(NamedTuple):
+    """The compactness that each pixel's mask has on each level, and as part of its object."""
+
+    levels: tuple[Float[Tensor, "b h w"], ...]
+    """Of the affinity mask of the node that holds most of the pixel, about that node: what anchors are chosen by."""
+    objects: Float[Tensor, "b h w"]
+    """Of the encoder's mask that holds most of the pixel, about the pixel: what Figure 1 shows."""
+
+
+def node_compactness(layer: CocaLayer, nodes: Float[Tensor, "b w n d"], geometry: Geometry) -> Float[Tensor, "b w n"]:
+    """Compactness of the affinity mask of every node of a layer's input, candidate or not."""
+    points = Points.of(layer.norm(layer.query(layer.norm(nodes))).float())
+    batch, windows, count = points.lengths.shape
+    scores = []
+    for part in torch.arange(count, device=nodes.device).split(max(1, _AT_ONCE // (batch * windows * count))):
+        rows = Points(points.features[..., part, :], points.lengths[..., part])
+        masks = affinity(distances(rows, points, layer.scale))
+        scores.append(compactness(masks, geometry, geometry.position[..., part, :]))
+    return torch.cat(scores, -1)
+
+
+def object_compactness(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b h w"]:
+    """Compactness about each pixel of the mask that holds most of it (Eq. 3, as in Figure 1).
+
+    The disc's inertia is the mask's own, whatever the pixel; the mask's follows from the one about its centre of mass
+    by the parallel-axis theorem.
+    """
+    height, width = masks.shape[-2:]
+    image = pixel_geometry(height, width, device=masks.device)
+    nodes = Geometry(*(x.flatten(0, 1) for x in image))
+    flat = masks.flatten(2)
+    whole = pool_geometry(flat, nodes)
+    disc = minimum_pair_sum(flat * nodes.density, flat * nodes.area)
+    owner = hard_labels(masks)
+    disc, inertia, mass, row, column = (
+        x.gather(1, owner.flatten(1)).view(owner.shape)
+        for x in (disc, whole.inertia, whole.mass, whole.position[..., 0], whole.position[..., 1])
+    )
+    away = (image.position[..., 0] - row).square() + (image.position[..., 1] - column).square()
+    return disc / (2 * math.pi * (inertia + mass * away)).clamp(min=EMPTY)
+
+
+@torch.no_grad()
+def compactness_maps(model: CocaNet, images: Float[Tensor, "b 3 h w"]) -> CompactnessMaps:
+    """Compactness of every pixel's masks, level by level and as objects."""
+    seen: list[tuple[CocaLayer, Any]] = []
+
+    def note(layer: nn.Module, inputs: Any, _: Any) -> None:
+        assert isinstance(layer, CocaLayer)
+        seen.append((layer, inputs))
+
+    hooks = [x.register_forward_hook(note) for x in model.modules() if isinstance(x, CocaLayer)]
+    try:
+        found = model.encode(images)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    scores = [node_compactness(layer, *inputs) for layer, inputs in seen]
+    return CompactnessMaps(
+        levels=tuple(spread_to_owners(found.levels, number, values) for number, values in enumerate(scores)),
+        objects=object_compactness(found.masks),
+    )
