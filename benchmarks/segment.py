@@ -21,9 +21,10 @@ from benchmarks.measure import duration
 from cocanet import presets
 from cocanet.models.build import build
 from cocanet.models.coca_net import as_coca_net
-from cocanet.segment.command import Plan, run
+from cocanet.segment.files import segment_files
 from cocanet.segment.paths import find_images
 from cocanet.segment.segmenter import Segmenter
+from cocanet.segment.settings import OutputSettings
 
 SUBJECTS = (("tetrominoes", 32), ("multi-dsprites", 8))
 FOLDER = 4
@@ -63,10 +64,11 @@ def measure(preset: str, batch: int, repeats: int) -> Cost:
         for number in range(FOLDER * batch):
             Image.fromarray(pixels[number % batch]).save(folder / f"{number}.png")
         inputs = find_images([folder], Path(scratch, "out"))
+        output = OutputSettings(Path(scratch, "out"), overwrite=True, batch=batch, sheet=0)
         calls: dict[str, Callable[[], object]] = {
             "encoder": lambda: encode(segmenter, images),
             "segment": lambda: [found.segments for found in segmenter.each(pixels, batch_size=batch)],
-            "folder": lambda: run(segmenter, inputs, Plan(Path(scratch, "out"), batch=batch, sheet=0)),
+            "folder": lambda: segment_files(segmenter, inputs, output),
             "direct": lambda: encode_directly(segmenter, images),
         }
         for call in calls.values():

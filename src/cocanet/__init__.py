@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from cocanet.segment.result import Segmentation
     from cocanet.segment.segmenter import Segmenter, load
 
-__all__ = ["CocaNet", "Output", "Segmentation", "Segmenter", "build", "load", "presets"]
+    __version__: str
+
+__all__ = ["CocaNet", "Output", "Segmentation", "Segmenter", "__version__", "build", "load", "presets"]
 
 _HOMES = {
     "build": "cocanet.models.build",
@@ -31,4 +33,12 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(_HOMES[name]), name)
     if name == "presets":
         return import_module("cocanet.presets")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("cocanet")
     raise AttributeError(f"module 'cocanet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,15 @@ def write_atomically(path: Path, pieces: Sequence[bytes | memoryview]) -> FileEn
         temporary.unlink(missing_ok=True)
         raise
     return FileEntry(size, digest.hexdigest())
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What the system says about a file or folder names it: not every error does, and some name another."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -24,6 +24,7 @@ def segmentation_of(labels: np.ndarray) -> Segmentation:
         labels=numbered.reshape(labels.shape).astype(np.int32),
         slots=np.zeros((count, 2), np.float32),
         numbers=np.arange(count),
+        confidence=np.linspace(0.5, 1, count),
     )
 
 

@@ -3,11 +3,14 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cocanet.data.store_writer import write_store
 from cocanet.segment.paths import KINDS, find_images, output_names
+from tests.small_runs import Squares
 
 
 def touch(root: Path, *names: str) -> None:
@@ -53,11 +56,26 @@ def test_names_are_relative_to_the_folder_that_holds_all(tmp_path, monkeypatch, 
     assert all((inputs.root / inputs.relative(path)) == path for path in inputs.files)
 
 
+def test_stores(tmp_path):
+    for name in ("all/train", "all/test"):
+        write_store(Squares(3), tmp_path / name)
+    (tmp_path / "all" / "train" / "sheet.png").touch()
+    assert found(tmp_path, tmp_path / "all" / "train") == [f"all/train/00000{number}.png" for number in range(3)]
+    touch(tmp_path, "all/photo.png")
+    assert len(found(tmp_path, tmp_path / "all")) == len(found(tmp_path, f"{tmp_path}/al*")) == 7
+    inputs = find_images([tmp_path / "all"], tmp_path / "out")
+    np.testing.assert_array_equal(inputs.read(tmp_path / "all" / "test" / "000002.png"), Squares(3)[2].image)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "meta.json").write_text('{"by": "another program"}')
+    touch(tmp_path, "photos/a.png")
+    assert found(tmp_path, tmp_path / "photos") == ["photos/a.png"]
+
+
 def test_mistakes(tmp_path):
     (tmp_path / "empty").mkdir()
     for paths, message in (
         ([], "no images were given"),
-        ([tmp_path / "a.png"], r"a\.png is not there; expected an image, a folder or a pattern"),
+        ([tmp_path / "a.png"], r"a\.png is not there; expected an image, a folder, a store or a pattern"),
         ([f"{tmp_path}/*.png"], "no file matches"),
         ([tmp_path / "empty"], "no images in .*empty"),
     ):

@@ -20,7 +20,7 @@ from cocanet.segment.placement import (
     resampling_weights,
 )
 from cocanet.segment.result import Box
-from cocanet.segment.segmenter import Settings
+from cocanet.segment.settings import SegmentSettings
 from tests.segment.models import by_colour
 
 COLOURS = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255]], dtype=np.uint8)
@@ -198,7 +198,7 @@ def test_a_large_image_needs_no_large_masks(monkeypatch):
     seen = []
     whole = torch.Tensor.max
     monkeypatch.setattr(torch.Tensor, "max", lambda self, *a: seen.append(self.numel()) or whole(self, *a))
-    found = segmentation(segmenter.find([image], Settings())[0])
+    found = segmentation(segmenter.find([image], SegmentSettings())[0])
     assert max(seen) <= 2**20
     left, top, width, height = found.objects[0].box
     assert abs(left - 500) < 250

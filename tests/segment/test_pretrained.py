@@ -9,11 +9,11 @@ import safetensors.torch
 import torch
 
 from cocanet.cli import main
-from cocanet.data.scenes.tetrominoes import Tetrominoes
 from cocanet.data.store_writer import write_store
 from cocanet.segment.segmenter import Segmenter, load
 from cocanet.weights import shipped_names, trained
 from tests.segment.models import real, weights_file
+from tests.small_runs import Squares
 
 IMAGE = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
 
@@ -108,7 +108,7 @@ def test_every_command_means_the_same_weights_by_a_name(tmp_path, monkeypatch, c
     (tmp_path / "tetrominoes").mkdir()
     monkeypatch.chdir(tmp_path)
     main(["figure", "grid", "tetrominoes", "--count", "1"])
-    write_store(Tetrominoes(8, seed=0), tmp_path / "store")
+    write_store(Squares(12), tmp_path / "store")
     main(["evaluate", "tetrominoes", "--data", str(tmp_path / "store")])
     said = capsys.readouterr().out
     assert said.count("tetrominoes.safetensors") >= 2

@@ -1,5 +1,6 @@
 """The Python interface: what comes out, level by level and slot by slot."""
 
+import inspect
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -11,7 +12,8 @@ from PIL import Image
 from cocanet.config import DataConfig, DynamicSlots, FeedbackConfig, Preset
 from cocanet.models.build import build
 from cocanet.segment.result import Segmentation
-from cocanet.segment.segmenter import Segmenter, Settings
+from cocanet.segment.segmenter import Segmenter
+from cocanet.segment.settings import SegmentSettings
 from tests.models.rivals import rivals
 from tests.models.rivals.rivals import tiny_config
 from tests.segment.models import by_colour, preset, real
@@ -142,7 +144,7 @@ def test_a_level_of_a_large_image_stays_in_its_windows():
 @pytest.mark.parametrize("size", [SIZE, (40, 40)])
 def test_small_segments_go_to_the_next_best(level, size):
     segmenter, image = real(), noise(*size, seed=4)
-    before = segmenter.segment(image, level=level, soft=True)
+    before = segmenter.segment(image, level=level, soft=True, min_area=0)
     areas = sorted(segment.area for segment in before.segments)
     least = areas[len(areas) // 2]
     after = segmenter.segment(image, level=level, min_area=least)
@@ -248,8 +250,9 @@ def test_threads_that_ask_for_other_slots_and_feedback_do_not_disturb_each_other
         ({"level": 1, "masks": "decoder"}, "the decoder has no levels"),
         ({"slots": 500}, "level 3 cannot make 500 clusters of 12 nodes"),
         ({"slots": 0}, "slots must be at least 1; got 0"),
+        ({"slots": -1, "dynamic": True}, "slots must be at least 1; got -1"),
         ({"feedback": -1}, "feedback must be 0 or more rounds; got -1"),
-        ({"min_area": -1}, "min_area must be 0 or more pixels; got -1"),
+        ({"min_area": -1}, "min_area must be 0 or more pixels, .*; got -1"),
         ({"batch_size": 0}, "at least one image; got 0"),
     ],
 )
@@ -282,7 +285,7 @@ def test_each_reads_a_batch_at_a_time():
             read.append(number)
             yield noise(*SIZE, seed=number)
 
-    results = real().each(images(), Settings(), batch_size=3)
+    results = real().each(images(), SegmentSettings(), batch_size=3)
     assert read == []
     next(results)
     assert read == [0, 1, 2]
@@ -302,5 +305,80 @@ def test_rivals_segment_too_but_have_no_levels_and_one_number_of_slots(kind):
         np.testing.assert_array_equal(numbers_of(found), expected[0].argmax(0).numpy())
     with pytest.raises(ValueError, match="a level of the hierarchy needs a COCA-Net"):
         segmenter.segment(image, level=1)
-    with pytest.raises(ValueError, match="slots that it was trained with"):
+    with pytest.raises(ValueError, match=f"has the {model.slots} slots that it was trained with"):
         segmenter.segment(image, slots=2)
+
+
+def spotted() -> np.ndarray:
+    """Green on blue, with a red speck of 0.15 % of the picture and a red block; 40×50 pixels."""
+    image = np.zeros((40, 50, 3), np.uint8)
+    image[..., 2], image[5:30, 10:40] = 255, (0, 255, 0)
+    image[20, 20:23] = (255, 0, 0)
+    return image
+
+
+def test_specks_go_to_their_neighbours_unless_all_are_wanted():
+    segmenter, image = by_colour((40, 50)), spotted()
+    assert [segment.slot for segment in segmenter.segment(image).segments] == [2, 1]
+    for least, slots in ((0, [2, 0, 1]), (1, [2, 0, 1]), (0.0015, [2, 0, 1]), (0.0016, [2, 1]), (4, [2, 1])):
+        assert [segment.slot for segment in segmenter.segment(image, min_area=least).segments] == slots, least
+
+
+def test_a_share_is_of_a_window_on_a_lower_level():
+    """A hundred times the default would leave one part in most windows if it were a share of the image."""
+    image = noise(80, 120)
+    assert len(real().segment(image, level=1).segments) == len(real().segment(image, level=1, min_area=0).segments)
+    fewer = real().segment(image, level=1, min_area=0.4)
+    assert 16 <= len(fewer.segments) < len(real().segment(image, level=1).segments)
+
+
+def test_components_are_objects_of_their_own():
+    segmenter, image = by_colour((40, 50)), spotted()
+    image[33:38, 2:8] = (255, 0, 0)
+    image[33:36, 40:48] = (255, 0, 0)
+    whole, parts = segmenter.segment(image), segmenter.segment(image, components=True, soft=True)
+    assert [(segment.slot, segment.area) for segment in whole.objects] == [(0, 3 + 30 + 24), (1, 747)]
+    assert [(segment.slot, segment.area) for segment in parts.objects] == [(0, 30), (0, 24), (1, 750)]
+    assert parts.labels[20, 21] == 3
+    assert len(parts.slots) == len(parts.masks) == 4
+    np.testing.assert_array_equal(parts.slots[1], parts.slots[2])
+    assert parts.objects[2].confidence == pytest.approx(747 / 750)
+    assert len(segmenter.segment(image, components=True, min_area=0).objects) == 4
+
+
+@pytest.mark.parametrize("level", [None, 1])
+@pytest.mark.parametrize("size", [SIZE, (40, 50)])
+@pytest.mark.parametrize("components", [False, True])
+def test_confidence_is_the_mean_of_the_soft_mask_over_its_own_pixels(level, size, components):
+    found = real().segment(noise(*size), level=level, soft=True, components=components)
+    for segment in found.segments:
+        own = found.masks[segment.label][found.labels == segment.label]
+        assert segment.confidence == pytest.approx(own.mean(), abs=1e-5)
+        assert 0 < segment.confidence <= 1 + 1e-6
+
+
+def test_what_a_crop_cuts_off_does_not_count_for_confidence():
+    image = np.zeros((10, 30, 3), dtype=np.uint8)
+    image[..., 2] = 255
+    assert by_colour((10, 10)).segment(image, fit="crop").segments[0].confidence == 1
+
+
+def test_images_are_fitted_as_in_training_unless_told_otherwise():
+    segmenter, image = by_colour((10, 10)), np.zeros((10, 30, 3), np.uint8)
+    image[..., 2], image[2:8, :4] = 255, (255, 0, 0)
+    trained = replace(segmenter.preset, data=DataConfig("photos", fit="crop"))
+    cropping = Segmenter(segmenter.model, trained)
+    assert [len(found.objects) for found in (segmenter.segment(image), cropping.segment(image))] == [1, 0]
+    assert len(cropping.segment(image, fit="stretch").objects) == 1
+
+
+def test_what_is_no_image_is_said():
+    with pytest.raises(ValueError, match=r"expected an image: a path, a PIL image, a NumPy array or a tensor.*got int"):
+        inspect.unwrap(Segmenter.segment)(real(), 5)
+
+
+def test_short_names():
+    segmenter = real()
+    assert repr(segmenter) == "Segmenter(small: 8×12 pixels, 4 slots, trained on tetrominoes, on cpu)"
+    found = by_colour((40, 50)).segment(spotted())
+    assert repr(found) == "Segmentation(40×50 pixels, 1 object)"

@@ -4,11 +4,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cocanet.segment.shapes import border_pixels, count_pixels, find_runs, measure_shapes
+from cocanet.metrics.functional.overlap import border_slot
+from cocanet.segment.shapes import background_label, count_pixels, find_runs, measure_shapes
 
 LABELS = arrays(np.int64, st.tuples(st.integers(1, 12), st.integers(1, 12)), elements=st.integers(0, 4)).map(
     lambda labels: np.unique(labels, return_inverse=True)[1].reshape(labels.shape)
@@ -38,10 +40,9 @@ def test_shapes_against_the_pixels(labels):
 
 
 @given(LABELS)
-def test_the_border(labels):
-    sides = [labels[0], labels[-1], labels[:, 0], labels[:, -1]]
-    expected = [sum((side == label).sum() for side in sides) for label in range(5)]
-    np.testing.assert_array_equal(border_pixels(labels, 5), expected)
+def test_the_background_is_what_scores_take_for_it(labels):
+    expected = border_slot(torch.from_numpy(labels)[None], int(labels.max()) + 1)
+    assert background_label(labels) == int(expected[0])
 
 
 def test_a_disc_is_compact_and_a_line_is_not():

@@ -20,6 +20,7 @@ from cocanet.cli.demo import Demo
 from cocanet.cli.evaluate import Evaluate
 from cocanet.cli.figure import DrawFigure
 from cocanet.cli.imports import Import
+from cocanet.cli.optional import registry
 from cocanet.cli.report import Report
 from cocanet.cli.scenes import Scenes
 from cocanet.cli.segment import Segment
@@ -59,7 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"coca: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as stop:
-        print(f"coca: {stop or 'interrupted'}", file=sys.stderr)
+        print(f"coca: {str(stop) or 'interrupted'}", file=sys.stderr)
         sys.exit(128 + getattr(stop, "signal", signal.SIGINT))
 
 
@@ -71,7 +72,8 @@ def _run(arguments: list[str]) -> None:
         parse(arguments[1:]).carry_out()
         return
     about = "Discover objects in images without labels, with COCA-Net."
-    command: Any = tyro.cli(
-        Command, prog="coca", description=about, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
-    )  # type: ignore[arg-type]
+    with registry:
+        command: Any = tyro.cli(
+            Command, prog="coca", description=about, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
+        )  # type: ignore[arg-type]
     command.run()

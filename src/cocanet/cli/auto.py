@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from cocanet.cli.console import ConsoleWatcher
-from cocanet.config import DataConfig
+from cocanet.config import DataConfig, Fit
 from cocanet.data.filling import fill
 from cocanet.data.readers import open_source
 from cocanet.data.splits import cache_folder, is_complete, open_split
+from cocanet.data.store_format import META, read_meta
 from cocanet.data.views import size_of
 from cocanet.presets.auto import Choice, choose
 from cocanet.train.estimate import estimate_step
@@ -81,12 +82,18 @@ def choose_for(flags: Auto, store: Path) -> Choice:
     """A model for the images in a store."""
     name = flags.data.resolve().name
     images = open_split(DataConfig(name), "train", store)
-    choice = choose(size_of(images), flags.slots, name, images.background_labels)
+    choice = choose(size_of(images), flags.slots, name, images.background_labels, _fit_of(store))
     if len(images) < choice.preset.train.batch_size:
         # A user with a handful of pictures shall see something too.
         train = replace(choice.preset.train, batch_size=len(images))
         choice = choice._replace(preset=replace(choice.preset, train=train))
     return choice
+
+
+def _fit_of(store: Path) -> Fit | None:
+    """How the store's images were fitted: those of a folder are cut to their central square."""
+    first = store if (store / META).exists() else store / "train"
+    return "crop" if read_meta(first).recipe.get("name") == "folder" else None
 
 
 def tell(choice: Choice, minutes: float | None = None) -> None:

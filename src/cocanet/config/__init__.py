@@ -13,7 +13,7 @@ from cocanet.config.coca_net import (
     LevelConfig,
     NormScope,
 )
-from cocanet.config.preset import DataConfig, ModelConfig, Preset
+from cocanet.config.preset import DataConfig, Fit, ModelConfig, Preset
 from cocanet.config.rivals import AttentionConfig, BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
 from cocanet.config.training import Precision, RunConfig, TrainConfig
 from cocanet.config.windows import Window
@@ -30,6 +30,7 @@ __all__ = [
     "DecoderConfig",
     "DynamicSlots",
     "FeedbackConfig",
+    "Fit",
     "Frame",
     "GenesisV2Config",
     "InvSaConfig",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from cocanet.config.coca_net import CocaNetConfig
 from cocanet.config.rivals import BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
 from cocanet.config.training import TrainConfig
 
 ModelConfig = CocaNetConfig | SlotAttentionConfig | InvSaConfig | BoQsaConfig | GenesisV2Config
+
+Fit = Literal["stretch", "pad", "crop"]
+"""How an image gets another shape: each side by itself, with its edges repeated around it, or cut to its middle."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,9 @@ class DataConfig:
     """Most objects in a scene, where scenes are made."""
     resize: bool = False
     """Whether images of another size are resized to the model's, or refused."""
+    fit: Fit | None = None
+    """How images of other shapes were fitted to the store's, where that is known; what is segmented later is fitted
+    so too."""
 
 
 @dataclass(frozen=True)

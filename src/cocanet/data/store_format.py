@@ -115,6 +115,15 @@ def read_meta(folder: Path) -> StoreMeta:
     return _parse(content)
 
 
+def is_store(folder: Path) -> bool:
+    """Whether a folder holds a store, finished or not: others have a `meta.json` too."""
+    try:
+        content = read_json(folder / META)
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and content.get("format") == FORMAT
+
+
 def _parse(content: Mapping[str, Any]) -> StoreMeta:
     # The digest held, so the fields are as `write_meta` left them.
     shards = tuple(

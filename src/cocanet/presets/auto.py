@@ -12,6 +12,7 @@ from cocanet.config import (
     ConvConfig,
     DataConfig,
     DecoderConfig,
+    Fit,
     LevelConfig,
     Preset,
 )
@@ -30,7 +31,13 @@ class Choice(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def choose(image_size: tuple[int, int], slots: int, name: str = "auto", background_labels: int = 0) -> Choice:
+def choose(
+    image_size: tuple[int, int],
+    slots: int,
+    name: str = "auto",
+    background_labels: int = 0,
+    fit: Fit | None = None,
+) -> Choice:
     """The model for images of `image_size` pixels, rows first, with so many slots."""
     check_slots(slots)
     size = working_size(image_size)
@@ -43,7 +50,7 @@ def choose(image_size: tuple[int, int], slots: int, name: str = "auto", backgrou
         levels=_levels(windows, slots),
         decoder=_decoder(size, transposed=three),
     )
-    data = DataConfig(name, background_labels=background_labels, resize=size != image_size)
+    data = DataConfig(name, background_labels=background_labels, resize=size != image_size, fit=fit)
     preset = replace(with_quick_recipe(Preset("auto", model, data)), name="auto")
     assert isinstance(preset.model, CocaNetConfig)
     return Choice(preset, _reasons(image_size, preset.model))

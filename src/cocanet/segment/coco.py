@@ -17,6 +17,7 @@ from typing import Any, TextIO
 import numpy as np
 from jaxtyping import Bool, Int
 
+from cocanet.files import writing
 from cocanet.segment.result import Segmentation
 from cocanet.segment.shapes import Runs, find_runs
 
@@ -53,6 +54,7 @@ def annotate(found: Segmentation, image_id: int, keep_background: bool) -> list[
                 "segmentation": _encode(Runs(*(field[part] for field in runs)), found.size),
                 "bbox": list(segment.box),
                 "area": segment.area,
+                "score": round(segment.confidence, 4),
                 "iscrowd": 0,
                 "label": segment.label,
                 "slot": segment.slot,
@@ -72,30 +74,33 @@ class AnnotationFile:
         self._temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
 
     def __enter__(self) -> AnnotationFile:
-        self._file: TextIO = self._temporary.open("w", encoding="utf-8")
+        with writing(self.path):
+            self._file: TextIO = self._temporary.open("w", encoding="utf-8")
         self._file.write('{"annotations": [')
         return self
 
     def add(self, image: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> None:
         """Append an image and its annotations, whose numbers are given here."""
-        for entry in found:
-            self.count += 1
-            self._file.write(",\n" if self.count > 1 else "\n")
-            self._file.write(json.dumps({**entry, "id": self.count}))
+        with writing(self.path):
+            for entry in found:
+                self.count += 1
+                self._file.write(",\n" if self.count > 1 else "\n")
+                self._file.write(json.dumps({**entry, "id": self.count}))
         self.images.append(image)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            with self._file:
+            with writing(self.path), self._file:
                 if kind is None:
                     rest = {"images": self.images, "categories": list(CATEGORIES), "info": self.info}
                     self._file.write("\n],\n" + json.dumps(rest)[1:] + "\n")
                     self._file.flush()
                     os.fsync(self._file.fileno())
             if kind is None:
-                self._temporary.replace(self.path)
+                with writing(self.path):
+                    self._temporary.replace(self.path)
         finally:
             self._temporary.unlink(missing_ok=True)
 

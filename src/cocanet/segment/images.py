@@ -16,6 +16,7 @@ from cocanet.data.readers.images import read_image, to_rgb
 ImageLike = str | Path | Image.Image | np.ndarray | Tensor
 
 _CHANNELS = (1, 3, 4)
+_EXPECTED = "expected an image: a path, a PIL image, a NumPy array or a tensor"
 
 
 class Sources(NamedTuple):
@@ -25,7 +26,7 @@ class Sources(NamedTuple):
     single: bool
 
 
-def separate(given: ImageLike | Iterable[ImageLike]) -> Sources:
+def separate(given: object) -> Sources:
     """One image, or the images of a list or of an array or tensor with a batch axis."""
     if isinstance(given, str | Path | Image.Image):
         return Sources([given], True)
@@ -33,6 +34,8 @@ def separate(given: ImageLike | Iterable[ImageLike]) -> Sources:
         return Sources([given], True) if given.ndim == 3 else Sources(list(_batch_of_tensors(given)), False)
     if isinstance(given, np.ndarray):
         return Sources([given], True) if _is_one_image(given) else Sources(list(given), False)
+    if not isinstance(given, Iterable):
+        raise ValueError(f"{_EXPECTED}, or several of them; got {type(given).__name__}")
     return Sources(list(given), False)
 
 
@@ -46,7 +49,7 @@ def read_pixels(image: ImageLike) -> UInt8[np.ndarray, "h w 3"]:
         return _pixels_of_tensor(image)
     if isinstance(image, np.ndarray):
         return _pixels_of_array(image)
-    raise ValueError(f"expected a path, a PIL image, a NumPy array or a tensor; got {type(image).__name__}")
+    raise ValueError(f"{_EXPECTED}; got {type(image).__name__}")
 
 
 def _pixels_of_tensor(image: Tensor) -> UInt8[np.ndarray, "h w 3"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +11,11 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from cocanet.config.windows import Window
-from cocanet.segment.placement import Placement, largest_masks, resample_masks, windows_of
+from cocanet.segment.components import split_components
+from cocanet.segment.placement import Placement, largest_masks, mean_own_masks, resample_masks, windows_of
 from cocanet.segment.result import Segmentation
-from cocanet.segment.shapes import border_pixels, count_pixels
+from cocanet.segment.settings import SegmentSettings
+from cocanet.segment.shapes import background_label, count_pixels
 
 
 class Found(NamedTuple):
@@ -29,27 +32,34 @@ class Found(NamedTuple):
     reconstruction: Float[Tensor, "3 height width"] | None = None
 
 
-def segmentation(found: Found, *, min_area: int = 0, soft: bool = False) -> Segmentation:
+def segmentation(found: Found, settings: SegmentSettings | None = None, *, soft: bool = False) -> Segmentation:
     """Bring masks to the image's pixels, each to its largest, and number the segments: the background is 0.
 
-    A segment of fewer than `min_area` pixels gives each of them to the largest of the other masks there.
+    A segment that is too small gives each of its pixels to the largest of the other masks there.
     """
+    settings = settings or SegmentSettings()
     numbers = _cluster_numbers(found, found.masks)
-    if min_area > 1:
-        kept = _large_enough(found, numbers, min_area)
+    least = settings.least_pixels(math.prod(found.placement.size) / math.prod(_windows(found)))
+    if least > 1:
+        kept = _large_enough(found, numbers, least)
         if not kept.all():
             numbers = _cluster_numbers(found, found.masks.masked_fill(~_over_image(found, kept), -1))
     order = _background_first(numbers)
     label_of = np.zeros(int(order.max()) + 1, dtype=np.int32)
     label_of[order] = np.arange(len(order), dtype=np.int32)
+    seen = label_of[numbers]
+    if settings.components:
+        seen, origin = split_components(seen, least)
+        order = order[origin]
     labels = np.zeros(found.placement.size, dtype=np.int32)
-    labels[found.placement.rows.visible, found.placement.columns.visible] = label_of[numbers]
+    labels[found.placement.rows.visible, found.placement.columns.visible] = seen
     painted = found.reconstruction
     return Segmentation(
         image=found.pixels,
         labels=labels,
         slots=found.vectors.numpy()[order],
         numbers=order,
+        confidence=mean_own_masks(found.masks, found.placement, found.window, seen, order % len(found.masks)),
         masks=_soft_masks(found, order) if soft else None,
         reconstruction=None if painted is None else painted.permute(1, 2, 0).numpy(),
     )
@@ -71,11 +81,11 @@ def _window_numbers(found: Found) -> Int[np.ndarray, "h w"]:
     return np.asarray(down[:, None] * _windows(found)[1] + along)
 
 
-def _large_enough(found: Found, numbers: Int[np.ndarray, "h w"], min_area: int) -> Bool[np.ndarray, "windows k"]:
-    """Which clusters have `min_area` pixels; the largest of a window where none has."""
+def _large_enough(found: Found, numbers: Int[np.ndarray, "h w"], least: float) -> Bool[np.ndarray, "windows k"]:
+    """Which clusters have `least` pixels; the largest of a window where none has."""
     rows, columns = _windows(found)
     areas = count_pixels(numbers, rows * columns * len(found.masks)).reshape(rows * columns, -1)
-    kept = areas >= min_area
+    kept = areas >= least
     bare = ~kept.any(1)
     kept[bare, areas[bare].argmax(1)] = True
     return kept
@@ -88,10 +98,9 @@ def _over_image(found: Found, clusters: Bool[np.ndarray, "windows k"]) -> Bool[T
 
 
 def _background_first(numbers: Int[np.ndarray, "h w"]) -> Int[np.ndarray, " s"]:
-    """The clusters that have pixels; first the one with most of the border, or of these the largest."""
-    areas = count_pixels(numbers, int(numbers.max()) + 1)
-    background = np.lexsort((areas, border_pixels(numbers, len(areas))))[-1]
-    there = np.flatnonzero(areas)
+    """The clusters that have pixels; first the background."""
+    background = background_label(numbers)
+    there = np.flatnonzero(count_pixels(numbers, int(numbers.max()) + 1))
     return np.concatenate(([background], there[there != background]))
 
 

@@ -1,15 +1,21 @@
-"""Which files to segment, and what to call what is written about each."""
+"""Which images to segment, files or those of a store, and what to call what is written about each."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import UInt8
+
 from cocanet.data.readers.files import natural_key
-from cocanet.data.readers.images import readable_suffixes
+from cocanet.data.readers.images import read_image, readable_suffixes
+from cocanet.data.store import Store
+from cocanet.data.store_format import META, is_store
 
 KINDS = {"labels": ".png", "overlays": ".jpg", "slots": ".npz"}
 """Folders of the output, and the ending of the files in them."""
@@ -27,37 +33,55 @@ class Inputs(NamedTuple):
 
     root: Path
     files: list[Path]
+    """Image 123 of a store goes by the name of STORE/000123.png, which is no file."""
     failures: list[Failure]
     """Folders that could not be looked into."""
+    stores: Mapping[Path, Store]
 
     def relative(self, path: Path) -> Path:
         return path.relative_to(self.root)
 
+    def read(self, path: Path) -> UInt8[np.ndarray, "h w 3"]:
+        """The pixels of a file or of a store's image."""
+        store = self.stores.get(path.parent)
+        if store is None:
+            return read_image(path, upright=True)
+        images, _ = store.gather(np.array([int(path.stem)]))
+        return np.asarray(images[0])
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What was met on the way."""
+
+    failures: list[Failure] = field(default_factory=list)
+    stores: dict[Path, Store] = field(default_factory=dict)
+
 
 def find_images(given: Sequence[str | Path], out: Path) -> Inputs:
-    """Files as they are, the images of folders and of those below them, and what patterns match.
+    """Files as they are, the images of folders, stores and those below them, and what patterns match.
 
     What an earlier run wrote to `out` is not taken for images. Something that is not there is the user's mistake.
     """
     if not given:
         raise ValueError("no images were given; expected files, folders or patterns")
     written = [_absolute(out / name) for name in (*KINDS, "sheet.png")]
-    roots, files, failures = [], [], list[Failure]()
+    roots, files, search = [], list[Path](), _Search()
     for path in map(str, given):
         if os.path.isdir(path):
             roots.append(_absolute(path))
-            files += _walk(roots[-1], failures)
+            files += _walk(roots[-1], search)
         elif os.path.exists(path):
             roots.append(_absolute(path).parent)
             files.append(_absolute(path))
         else:
             roots.append(_fixed_part(path))
-            files += _matches(path, failures)
+            files += _matches(path, search)
     unique = dict.fromkeys(files)
     images = [file for file in unique if not any(file.is_relative_to(folder) for folder in written)]
-    if not images and not failures:
+    if not images and not search.failures:
         raise ValueError(f"no images in {', '.join(map(str, given))}")
-    return Inputs(Path(os.path.commonpath(roots)), images, failures)
+    return Inputs(Path(os.path.commonpath(roots)), images, search.failures, search.stores)
 
 
 def output_names(relative: Iterable[Path]) -> list[str]:
@@ -93,29 +117,43 @@ def _absolute(path: str | Path) -> Path:
     return Path(os.path.abspath(path))
 
 
-def _walk(root: Path, failures: list[Failure]) -> list[Path]:
-    """Every visible image file under a folder, in natural order; links to folders are not followed."""
-    suffixes, found = readable_suffixes(), []
+def _walk(root: Path, search: _Search) -> list[Path]:
+    """Every image of a store, or visible image file, under a folder; links to folders are not followed.
+
+    Files are in natural order. What lies in a store's folder is the store's.
+    """
+    suffixes, found = readable_suffixes(), list[Path]()
 
     def refused(error: OSError) -> None:
-        failures.append(Failure(Path(error.filename), error.strerror or "cannot be opened"))
+        search.failures.append(Failure(Path(error.filename), error.strerror or "cannot be opened"))
 
     for folder, names, files in os.walk(root, onerror=refused):
+        if META in files and is_store(Path(folder)):
+            names.clear()
+            found += _stored(Path(folder), search)
+            continue
         names[:] = [name for name in names if not name.startswith(".")]
         visible = (Path(folder, name) for name in files if not name.startswith("."))
         found += [file for file in visible if file.suffix.lower() in suffixes]
     return sorted(found, key=natural_key)
 
 
-def _matches(pattern: str, failures: list[Failure]) -> list[Path]:
+def _stored(folder: Path, search: _Search) -> list[Path]:
+    store = search.stores[folder] = Store(folder, verify=False)
+    return [folder / f"{index:06d}.png" for index in range(len(store))]
+
+
+def _matches(pattern: str, search: _Search) -> list[Path]:
     if not glob.has_magic(pattern):
-        raise ValueError(f"{pattern} is not there; expected an image, a folder or a pattern such as 'photos/*.jpg'")
+        raise ValueError(
+            f"{pattern} is not there; expected an image, a folder, a store or a pattern such as 'photos/*.jpg'"
+        )
     matches = sorted(map(_absolute, glob.glob(pattern, recursive=True)), key=natural_key)
     if not matches:
         raise ValueError(f"no file matches {pattern}")
     files: list[Path] = []
     for match in matches:
-        files += _walk(match, failures) if match.is_dir() else [match]
+        files += _walk(match, search) if match.is_dir() else [match]
     return files
 
 

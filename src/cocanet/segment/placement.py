@@ -7,7 +7,7 @@ ratio and repeats the edge pixels around the image; `crop` keeps it and cuts off
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -15,9 +15,8 @@ from jaxtyping import Float, Int, UInt8
 from PIL import Image
 from torch import Tensor
 
+from cocanet.config import Fit
 from cocanet.config.windows import Window
-
-Fit = Literal["stretch", "pad", "crop"]
 
 _STRIP = 2**20
 """Mask values at the image's resolution that are held at a time."""
@@ -96,12 +95,27 @@ def resample_masks(
 def largest_masks(masks: Float[Tensor, "k height width"], placement: Placement, window: Window) -> Int[Tensor, "h w"]:
     """Index of the largest resampled mask at every pixel that the model saw; a strip of rows at a time."""
     rows, columns = placement
-    if rows.same and columns.same:
-        return masks.max(0).indices
     out = torch.empty(rows.seen, columns.seen, dtype=torch.int16)
     for strip, values in _strips(masks, placement, window):
         out[strip] = values.max(0).indices
     return out
+
+
+def mean_own_masks(
+    masks: Float[Tensor, "k height width"],
+    placement: Placement,
+    window: Window,
+    labels: Int[np.ndarray, "h w"],
+    clusters: Int[np.ndarray, " s"],
+) -> Float[np.ndarray, " s"]:
+    """Mean of each label's mask, `clusters[label]`, over the label's own pixels; each label must have one."""
+    total, area = np.zeros(len(clusters)), np.zeros(len(clusters))
+    for strip, values in _strips(masks, placement, window):
+        here = labels[strip]
+        own = values.gather(0, torch.from_numpy(clusters[here])[None])
+        total += np.bincount(here.ravel(), own.flatten().numpy(), minlength=len(clusters))
+        area += np.bincount(here.ravel(), minlength=len(clusters))
+    return np.asarray(total / area)
 
 
 def windows_of(axis: Axis, window: int) -> Int[np.ndarray, " seen"]:
@@ -131,6 +145,9 @@ def _strips(
     masks: Float[Tensor, "k height width"], placement: Placement, window: Window
 ) -> Iterator[tuple[slice, Float[Tensor, "k rows seen"]]]:
     """Rows of the resampled masks, a few at a time; each needs only the few rows of cells around it."""
+    if placement.rows.same and placement.columns.same:
+        yield slice(0, placement.rows.seen), masks
+        return
     down, along = (
         torch.from_numpy(resampling_weights(axis, side)) for axis, side in zip(placement, window, strict=True)
     )

@@ -38,9 +38,11 @@ class Segment(NamedTuple):
     """Row and column of the centre of mass."""
     compactness: float
     """1 for a disc and less for anything else."""
+    confidence: float
+    """Mean of its soft mask over its own pixels: 1 where no other slot wants any of them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Segmentation:
     """The segments of one image. Label 0 is the one that is taken for the background, objects are 1, 2, …"""
 
@@ -50,11 +52,17 @@ class Segmentation:
     slots: Float[np.ndarray, "s d"]
     """The feature vector of each label."""
     numbers: Int[np.ndarray, " s"]
-    """The model's own number of each label."""
+    """The model's own number of each label; connected parts of one segment share it, and its vector."""
+    confidence: Float[np.ndarray, " s"]
+    """Mean of each label's soft mask over its own pixels."""
     masks: Float[np.ndarray, "s h w"] | None = None
     """The soft mask of each label, where they were asked for."""
     reconstruction: Float[np.ndarray, "height width 3"] | None = None
     """What the decoder painted, at the model's own size, where it was asked for its masks."""
+
+    def __repr__(self) -> str:
+        (height, width), count = self.size, len(self.numbers) - 1
+        return f"Segmentation({height}×{width} pixels, {count} object{'s' * (count != 1)})"
 
     @property
     def size(self) -> tuple[int, int]:
@@ -85,6 +93,7 @@ class Segmentation:
                 box=Box(*map(int, shapes.box[label])),
                 centre=(float(shapes.centre[label, 0]), float(shapes.centre[label, 1])),
                 compactness=float(compactness[label]),
+                confidence=float(self.confidence[label]),
             )
             for label, number in enumerate(self.numbers)
         ]

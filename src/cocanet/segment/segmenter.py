@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 
-from cocanet.config import CocaNetConfig, FeedbackConfig, Preset
+from cocanet.config import CocaNetConfig, FeedbackConfig, Fit, Preset
 from cocanet.config.slots import SlotLimits, slot_limits, with_slots
 from cocanet.config.windows import Window
 from cocanet.functional.hierarchy import merge_masks
@@ -22,44 +22,11 @@ from cocanet.models.coca_net import CocaNet, as_coca_net
 from cocanet.models.model import ObjectModel
 from cocanet.segment.images import ImageLike, read_pixels, separate
 from cocanet.segment.labelling import Found, segmentation
-from cocanet.segment.placement import Fit, model_view, place
+from cocanet.segment.placement import model_view, place
 from cocanet.segment.result import Segmentation
+from cocanet.segment.settings import MaskKind, SegmentSettings
 from cocanet.weights.hub import CONFIG, WEIGHTS, is_pretrained, write_pretrained
 from cocanet.weights.trained import Checkpoint, open_model
-
-MaskKind = Literal["encoder", "decoder"]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What to find in an image, and how."""
-
-    masks: MaskKind = "encoder"
-    level: int | None = None
-    """A level of the hierarchy from 1; the last, whose clusters are the slots, if left out."""
-    dynamic: bool | None = None
-    """As many slots as it takes to explain the image; as the model was made if left out."""
-    slots: int | None = None
-    """So many slots, or with `dynamic` at most so many; those of training if left out."""
-    min_area: int = 0
-    """Segments of fewer pixels are given to their neighbours."""
-    fit: Fit = "stretch"
-    soft: bool = False
-    """Whether the soft masks are wanted too."""
-    feedback: int | None = None
-    """Rounds of top-down feedback; as the model was made if left out."""
-
-    def __post_init__(self) -> None:
-        if self.masks not in get_args(MaskKind):
-            raise ValueError(f"masks must be encoder or decoder; got {self.masks!r}")
-        if self.fit not in get_args(Fit):
-            raise ValueError(f"fit must be one of {', '.join(get_args(Fit))}; got {self.fit!r}")
-        if self.level is not None and self.masks == "decoder":
-            raise ValueError("the decoder has no levels; leave out the level or ask for the encoder's masks")
-        if self.min_area < 0:
-            raise ValueError(f"min_area must be 0 or more pixels; got {self.min_area}")
-        if self.feedback is not None and self.feedback < 0:
-            raise ValueError(f"feedback must be 0 or more rounds; got {self.feedback}")
 
 
 class _Masks(NamedTuple):
@@ -81,10 +48,21 @@ class Segmenter:
         preset: Preset,
         notes: Mapping[str, Any] | None = None,
         device: str | torch.device = "cpu",
+        source: str | None = None,
     ) -> None:
         self.model = model.to(device).eval()
         self.preset, self.notes = preset, dict(notes or {})
         self.device = torch.device(device)
+        self.source = source
+        """What its weights were loaded from."""
+
+    def __repr__(self) -> str:
+        model, data = self.preset.model, self.preset.data
+        height, width = model.image_size
+        about = [f"{height}×{width} pixels", f"{model.slots} slots", f"trained on {data.name}", f"on {self.device}"]
+        if self.source is not None:
+            about.append(f"from {self.source}")
+        return f"Segmenter({self.preset.name}: {', '.join(about)})"
 
     def segment(
         self,
@@ -94,36 +72,43 @@ class Segmenter:
         level: int | None = None,
         dynamic: bool | None = None,
         slots: int | None = None,
-        min_area: int = 0,
-        fit: Fit = "stretch",
-        soft: bool = False,
         feedback: int | None = None,
+        min_area: int | float = SegmentSettings.min_area,
+        components: bool = False,
+        fit: Fit | None = None,
+        soft: bool = False,
         batch_size: int = 16,
     ) -> Segmentation | list[Segmentation]:
         """Find the objects of one image, or of each of several.
 
         An image is a path, a PIL image, an array (h w, h w 3 or h w 4; uint8, uint16 or floats in [0, 1]) or a tensor
         (3 h w, floats in [0, 1]). Several are a list of them, or an array or tensor with one more axis in front.
+        The options are the fields of `SegmentSettings`; `soft` adds the soft masks.
         """
-        settings = Settings(masks, level, dynamic, slots, min_area, fit, soft, feedback)
+        settings = SegmentSettings(masks, level, dynamic, slots, feedback, min_area, components, fit)
         sources = separate(images)
-        results = list(self.each(sources.images, settings, batch_size))
+        results = list(self.each(sources.images, settings, batch_size, soft=soft))
         return results[0] if sources.single else results
 
     def each(
-        self, images: Iterable[ImageLike], settings: Settings | None = None, batch_size: int = 16
+        self,
+        images: Iterable[ImageLike],
+        settings: SegmentSettings | None = None,
+        batch_size: int = 16,
+        *,
+        soft: bool = False,
     ) -> Iterator[Segmentation]:
         """The segmentations of any number of images, a batch at a time."""
         if batch_size < 1:
             raise ValueError(f"a batch needs at least one image; got {batch_size}")
-        settings = settings or Settings()
+        settings = settings or SegmentSettings()
         self.check(settings)
         remaining = map(read_pixels, images)
         while batch := list(islice(remaining, batch_size)):
             for found in self.find(batch, settings):
-                yield segmentation(found, min_area=settings.min_area, soft=settings.soft)
+                yield segmentation(found, settings, soft=soft)
 
-    def check(self, settings: Settings) -> None:
+    def check(self, settings: SegmentSettings) -> None:
         """Refuse what this model cannot do."""
         if settings.level is not None:
             levels = len(as_coca_net(self.model, "a level of the hierarchy").config.levels)
@@ -132,10 +117,10 @@ class Segmenter:
         self._asked(settings)
 
     @torch.inference_mode()
-    def find(self, batch: Sequence[UInt8[np.ndarray, "_h _w 3"]], settings: Settings) -> list[Found]:
+    def find(self, batch: Sequence[UInt8[np.ndarray, "_h _w 3"]], settings: SegmentSettings) -> list[Found]:
         """Run the model on images of any sizes; what is found is still at its own size."""
-        size = self.preset.model.image_size
-        placements = [place((len(pixels), pixels.shape[1]), size, settings.fit) for pixels in batch]
+        size, fit = self.preset.model.image_size, settings.fit or self.preset.data.fit or "stretch"
+        placements = [place((len(pixels), pixels.shape[1]), size, fit) for pixels in batch]
         views = [model_view(pixels, placement) for pixels, placement in zip(batch, placements, strict=True)]
         images = torch.from_numpy(np.stack(views)).to(self.device).permute(0, 3, 1, 2)
         found = self._masks(images.float().div_(255).contiguous(), settings)
@@ -164,9 +149,9 @@ class Segmenter:
         if not is_pretrained(Path(folder)):
             raise ValueError(f"{folder} lacks {CONFIG} or {WEIGHTS}; expected a folder that save_pretrained wrote")
         trained = open_model(Path(folder), device)
-        return cls(trained.model, trained.preset, trained.notes, device)
+        return cls(trained.model, trained.preset, trained.notes, device, str(folder))
 
-    def _masks(self, images: Float[Tensor, "b 3 height width"], settings: Settings) -> _Masks:
+    def _masks(self, images: Float[Tensor, "b 3 height width"], settings: SegmentSettings) -> _Masks:
         size = self.preset.model.image_size
         asked = self._asked(settings)
         if settings.masks == "decoder" or not isinstance(self.model, CocaNet):
@@ -183,7 +168,7 @@ class Segmenter:
         masks = rearrange(merged, "b (gr gc) k h v -> b k (gr h) (gc v)", gr=size[0] // window[0])
         return _Masks(masks, rearrange(below[-1].clusters.features, "b w k d -> b (w k) d"), None, window)
 
-    def _asked(self, settings: Settings) -> tuple[FeedbackConfig, SlotLimits] | tuple[()]:
+    def _asked(self, settings: SegmentSettings) -> tuple[FeedbackConfig, SlotLimits] | tuple[()]:
         """Feedback and slots of a call; the model itself is the same for all calls, also of other threads."""
         config = with_slots(self.preset.model, settings.slots, settings.dynamic)
         if not isinstance(config, CocaNetConfig):
@@ -201,4 +186,4 @@ def load(source: str | Path, device: str = "cpu", *, checkpoint: Checkpoint = "l
     `save_pretrained` wrote. A name is tried first; write ./NAME for a file or folder of that name.
     """
     trained = open_model(source, device, checkpoint=checkpoint)
-    return Segmenter(trained.model, trained.preset, trained.notes, device)
+    return Segmenter(trained.model, trained.preset, trained.notes, device, str(source))

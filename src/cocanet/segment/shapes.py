@@ -89,7 +89,14 @@ def count_pixels(labels: Integer[np.ndarray, "h w"], segments: int) -> Int[np.nd
     return np.asarray(sum(np.bincount(block.ravel(), minlength=segments) for block in blocks))
 
 
-def border_pixels(labels: Integer[np.ndarray, "h w"], segments: int) -> Int[np.ndarray, " s"]:
-    """How many pixels of the image's border each segment holds; a corner counts for both of its sides."""
-    edges = np.concatenate((labels[0], labels[-1], labels[:, 0], labels[:, -1]))
-    return np.bincount(edges, minlength=segments)
+def background_label(labels: Integer[np.ndarray, "h w"]) -> int:
+    """The label that is taken for the background: the one with most of the image's border.
+
+    Of labels with as much of it the larger one, of equally large ones the first: what `border_slot` says of a batch
+    of small images, for one that may be large.
+    """
+    edge = np.ones(labels.shape, dtype=bool)
+    edge[1:-1, 1:-1] = False
+    area = count_pixels(labels, int(labels.max()) + 1)
+    border = np.bincount(labels[edge], minlength=len(area))
+    return int(np.lexsort((-np.arange(len(area)), area, border))[-1])

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Integer
 from PIL import Image
 
-from cocanet.files import write_atomically
+from cocanet.files import write_atomically, writing
 from cocanet.segment.coco import annotate
 from cocanet.segment.drawing import Tile, label_colours, make_tile
 from cocanet.segment.paths import KINDS
@@ -33,15 +33,21 @@ def write_results(
     contents = {"labels": encode_labels(found.labels), "overlays": _jpeg(overlay), "slots": encode_slots(found)}
     places = {kind: f"{kind}/{name}{ending}" for kind, ending in KINDS.items()}
     for kind, content in contents.items():
-        path = out / places[kind]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, [content])
+        write(out / places[kind], content)
     height, width = found.size
     return Written(
         {"id": image_id, "file_name": file_name, "width": width, "height": height, **places},
         annotate(found, image_id, keep_background),
         make_tile(file_name, found.image, overlay) if tile else None,
     )
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file, and the folders it lies in."""
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path):
+        write_atomically(path, [content])
 
 
 def encode_labels(labels: Integer[np.ndarray, "h w"]) -> bytes:
@@ -67,6 +73,7 @@ def encode_slots(found: Segmentation) -> bytes:
         centre=shapes.centre,
         inertia=shapes.inertia,
         compactness=shapes.compactness,
+        confidence=found.confidence,
         image_size=np.array(found.size),
     )
     return file.getvalue()

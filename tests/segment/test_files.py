@@ -1,4 +1,4 @@
-"""`coca segment` on real and made files of every kind."""
+"""A folder of results from real and made files of every kind."""
 
 import json
 import shutil
@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from cocanet.segment import command
-from cocanet.segment.command import Plan, one_ahead, read_batches, run, segment_files
+from cocanet.data.store_writer import write_store
+from cocanet.segment import files, paths
+from cocanet.segment.files import one_ahead, read_batches, segment_files
 from cocanet.segment.paths import find_images
-from cocanet.segment.segmenter import Settings
-from tests.segment.models import by_colour, real, weights_file
+from cocanet.segment.settings import OutputSettings, SegmentSettings
+from tests.segment.models import by_colour, real
+from tests.small_runs import Squares
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pycocotools.*")
 
@@ -78,17 +80,23 @@ def labels_again(coco, image_id: int, size: tuple[int, int]) -> np.ndarray:
     return again
 
 
-@pytest.mark.parametrize("options", [{}, {"keep_background": True, "settings": Settings(level=1, min_area=4)}])
-def test_files_of_every_kind(tmp_path, capsys, options):
+@pytest.mark.parametrize(
+    ("keep_background", "find"),
+    [(False, SegmentSettings()), (True, SegmentSettings(level=1, min_area=4, components=True))],
+)
+def test_files_of_every_kind(tmp_path, capsys, keep_background, find):
     coco_files = pytest.importorskip("pycocotools.coco", reason="pycocotools is not installed")
     source, out = tmp_path / "in", tmp_path / "out"
-    readable, broken = zoo(source, large=not options)
-    code = segment_files(str(weights_file(tmp_path / "w.safetensors")), [str(source)], Plan(out, batch=4, **options))
-    said = capsys.readouterr()
-    assert code == 1
-    assert f"{len(broken)} of {len(readable) + len(broken)} files could not be read" in said.err
+    readable, broken = zoo(source, large=not keep_background)
+    output, told = OutputSettings(out, batch=4, keep_background=keep_background), []
+    done = segment_files(real(), find_images([source], out), output, find, progress=told.append)
+    assert capsys.readouterr() == ("", "")
+    assert told == sorted(told)
+    assert told[-1] == len(readable) + len(broken)
+    reasons = {str(failure.path.relative_to(source)): failure.reason for failure in done.failures}
+    assert reasons.keys() == broken.keys()
     for name, reason in broken.items():
-        assert next(line for line in said.err.splitlines() if f"{source / name}: " in line).endswith(reason)
+        assert reasons[name].endswith(reason)
     coco = coco_files.COCO(out / "objects.json")
     images = {image["file_name"]: image for image in coco.loadImgs(coco.getImgIds())}
     assert {name: (image["height"], image["width"]) for name, image in images.items()} == readable
@@ -99,7 +107,7 @@ def test_files_of_every_kind(tmp_path, capsys, options):
         assert Image.open(out / image["overlays"]).format == "JPEG"
         with np.load(out / image["slots"], allow_pickle=False) as file:
             assert set(file) == {
-                "slots", "slot", "area", "box", "centre", "inertia", "compactness", "image_size",
+                "slots", "slot", "area", "box", "centre", "inertia", "compactness", "confidence", "image_size",
             }  # fmt: skip
             assert tuple(file["image_size"]) == size
             np.testing.assert_array_equal(file["area"], np.bincount(labels.ravel()))
@@ -107,6 +115,7 @@ def test_files_of_every_kind(tmp_path, capsys, options):
             for entry in coco.loadAnns(coco.getAnnIds(image["id"])):
                 np.testing.assert_array_equal(entry["bbox"], file["box"][entry["label"]])
                 assert entry["area"] == file["area"][entry["label"]]
+                assert entry["score"] == pytest.approx(file["confidence"][entry["label"]], abs=1e-4)
     assert len({image["labels"] for image in images.values()}) == len(readable)
     assert Path(images["sub/deep/grey.png"]["labels"]) == Path("labels/sub/deep/grey.png")
     assert Image.open(out / "sheet.png").width > 300
@@ -117,7 +126,7 @@ def test_what_is_lossless_gives_the_same_labels(tmp_path):
     source, out = tmp_path / "in", tmp_path / "out"
     zoo(source)
     segmenter = real()
-    run(segmenter, find_images([source], out), Plan(out))
+    segment_files(segmenter, find_images([source], out), OutputSettings(out))
     for original, written in (
         ("a.png", ["a.png.png", "a.webp.png", "rgba.png", "sub/pages.png"]),
         ("sub/deep/grey.png", ["sub/deep/grey.png", "sub/deep/grey16.png", "sub/deep/grey16.tif.png"]),
@@ -134,7 +143,7 @@ def test_masks_lie_on_the_original_pixels(tmp_path):
     source.mkdir()
     picture = scene(480, 640)
     picture.save(source / "a.png")
-    run(by_colour((96, 128)), find_images([source], out), Plan(out))
+    segment_files(by_colour((96, 128)), find_images([source], out), OutputSettings(out))
     labels = np.asarray(Image.open(out / "labels" / "a.png"))
     truth = np.asarray(picture).argmax(-1)
     again = np.array([2, 0, 1])[labels]
@@ -157,42 +166,66 @@ def test_more_than_255_segments_take_16_bits(tmp_path):
         encode_labels(np.arange(70_000, dtype=np.int32)[None])
 
 
-def test_the_output_folder(tmp_path, capsys):
-    weights, out = str(weights_file(tmp_path / "w.safetensors")), tmp_path / "out"
+def test_the_output_folder(tmp_path):
+    out = tmp_path / "out"
     scene(20, 20).save(tmp_path / "a.png")
-    path = [str(tmp_path / "a.png")]
-    assert segment_files(weights, path, Plan(out, sheet=0)) == 0
+    inputs = find_images([tmp_path / "a.png"], out)
+    assert segment_files(real(), inputs, OutputSettings(out, sheet=0)).images == 1
     assert not (out / "sheet.png").exists()
-    assert "1 image," in capsys.readouterr().out
-    with pytest.raises(ValueError, match="out is not empty; give another folder, or --overwrite"):
-        segment_files(weights, path, Plan(out))
-    assert segment_files(weights, path, Plan(out), overwrite=True) == 0
-    with pytest.raises(ValueError, match=r"a\.png is not a folder"):
-        segment_files(weights, path, Plan(tmp_path / "a.png"))
+    with pytest.raises(ValueError, match="out is not empty; give another folder with --out, or --overwrite"):
+        segment_files(real(), inputs, OutputSettings(out))
+    assert segment_files(real(), inputs, OutputSettings(out, overwrite=True)).images == 1
+    (tmp_path / "b.png").symlink_to(tmp_path / "nowhere")
+    for where, message in (
+        (tmp_path / "a.png", r"/a\.png is not a folder"),
+        (tmp_path / "a.png" / "out", r"cannot write to .*/a\.png/out: .*/a\.png is not a folder"),
+        (tmp_path / "b.png", r"cannot write .*/b\.png: File exists"),
+    ):
+        with pytest.raises((ValueError, OSError), match=f"^[^[]*{message}$"):
+            segment_files(real(), inputs, OutputSettings(where))
+
+
+@pytest.mark.parametrize("name", ["labels", "overlays/a.jpg", "objects.json"])
+def test_what_is_in_the_way_is_named(tmp_path, name):
+    """A file where a folder belongs, and the other way round."""
+    scene(20, 20).save(tmp_path / "a.png")
+    there = tmp_path / "out" / name
+    there.parent.mkdir(parents=True)
+    there.touch() if name == "labels" else there.mkdir()
+    inputs = find_images([tmp_path / "a.png"], tmp_path / "out")
+    with pytest.raises(OSError, match=f"^cannot write {there}: [A-Z]"):
+        segment_files(real(), inputs, OutputSettings(tmp_path / "out", overwrite=True))
 
 
 def test_mistakes_are_found_before_any_work(tmp_path):
-    weights, out = str(weights_file(tmp_path / "w.safetensors")), tmp_path / "out"
     scene(20, 20).save(tmp_path / "a.png")
-    for arguments, message in (
-        ((weights, [str(tmp_path / "b.png")], Plan(out)), "is not there"),
-        ((weights, [str(tmp_path / "a.png")], Plan(out, Settings(level=9))), "level must lie in 1 … 3"),
-        (("nothing", [str(tmp_path / "a.png")], Plan(out)), "no file or folder 'nothing'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            segment_files(*arguments)
-    assert not out.exists()
+    inputs = find_images([tmp_path / "a.png"], tmp_path / "out")
+    with pytest.raises(ValueError, match="level must lie in 1 … 3"):
+        segment_files(real(), inputs, OutputSettings(tmp_path / "out"), SegmentSettings(level=9))
+    assert not (tmp_path / "out").exists()
     with pytest.raises(ValueError, match="at least one image; got 0"):
-        Plan(out, batch=0)
+        OutputSettings(batch=0)
     with pytest.raises(ValueError, match="0 or more images; got -1"):
-        Plan(out, sheet=-1)
+        OutputSettings(sheet=-1)
+
+
+def test_the_images_of_a_store(tmp_path):
+    """Under their numbers, and as arrays from the store are segmented."""
+    store, out = write_store(Squares(9), tmp_path / "store"), tmp_path / "out"
+    done = segment_files(real(), find_images([tmp_path / "store"], out), OutputSettings(out, batch=4))
+    assert (done.images, done.failures) == (9, [])
+    content = json.loads((out / "objects.json").read_text())
+    assert [image["file_name"] for image in content["images"]] == [f"{number:06d}.png" for number in range(9)]
+    for number, image in enumerate(content["images"]):
+        expected = real().segment(store[number].image).labels
+        np.testing.assert_array_equal(np.asarray(Image.open(out / image["labels"])), expected)
 
 
 def test_an_image_bomb_is_reported(tmp_path, monkeypatch):
     for name, side in (("a.png", 20), ("bomb.png", 80)):
         scene(side, side).save(tmp_path / name)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
-    done = run(real(), find_images([tmp_path], tmp_path / "out"), Plan(tmp_path / "out", sheet=0))
+    done = segment_files(real(), find_images([tmp_path], tmp_path / "out"), OutputSettings(tmp_path / "out", sheet=0))
     assert done.images == 1
     (failure,) = done.failures
     assert failure.path.name == "bomb.png"
@@ -203,17 +236,17 @@ def test_images_are_read_only_a_batch_ahead(tmp_path, monkeypatch):
     for number in range(20):
         scene(10, 10).save(tmp_path / f"{number}.png")
     reads = []
-    read_image = command.read_image
-    monkeypatch.setattr(command, "read_image", lambda path, **k: reads.append(path) or read_image(path, **k))
+    read_image = paths.read_image
+    monkeypatch.setattr(paths, "read_image", lambda path, **k: reads.append(path) or read_image(path, **k))
     inputs = find_images([tmp_path], tmp_path / "out")
     sizes = []
     for taken, batch in enumerate(one_ahead(read_batches(inputs, 3, [])), 1):
         sizes.append(len(batch))
         assert len(reads) <= 3 * (taken + 1) + 1
     assert sizes == [3] * 6 + [2]
-    monkeypatch.setattr(command, "PIXELS_AT_A_TIME", 250)
+    monkeypatch.setattr(files, "PIXELS_AT_A_TIME", 250)
     assert [len(batch) for batch in read_batches(inputs, 16, [])] == [2] * 10
-    monkeypatch.setattr(command, "PIXELS_AT_A_TIME", 5)
+    monkeypatch.setattr(files, "PIXELS_AT_A_TIME", 5)
     assert [len(batch) for batch in read_batches(inputs, 16, [])] == [1] * 20
 
 
@@ -223,9 +256,9 @@ def test_order_and_numbers_do_not_depend_on_batches(tmp_path, monkeypatch):
     inputs = find_images([tmp_path], tmp_path / "out")
     contents = []
     for batch, pixels in ((1, 1), (4, 10**6)):
-        monkeypatch.setattr(command, "PIXELS_AT_A_TIME", pixels)
+        monkeypatch.setattr(files, "PIXELS_AT_A_TIME", pixels)
         out = tmp_path / f"out{batch}"
-        run(real(), inputs, Plan(out, batch=batch))
+        segment_files(real(), inputs, OutputSettings(out, batch=batch))
         contents.append(json.loads((out / "objects.json").read_text()))
     assert contents[0] == contents[1]
     assert [image["file_name"] for image in contents[0]["images"]] == [f"{number}.png" for number in range(9)]
@@ -246,7 +279,7 @@ def test_stopped_half_way(tmp_path, monkeypatch):
 
     monkeypatch.setattr(segmenter, "find", stop)
     with pytest.raises(KeyboardInterrupt, match=r"of 6 images, but no objects\.json"):
-        run(segmenter, find_images([tmp_path], out), Plan(out, batch=2))
+        segment_files(segmenter, find_images([tmp_path], out), OutputSettings(out, batch=2))
     assert not (out / "objects.json").exists()
     assert not list(out.rglob("*.tmp"))
 
@@ -258,8 +291,8 @@ def test_a_failing_disk_is_an_error(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("cocanet.segment.writers.write_atomically", full)
-    with pytest.raises(OSError, match="No space left"):
-        run(real(), find_images([tmp_path], tmp_path / "out"), Plan(tmp_path / "out"))
+    with pytest.raises(OSError, match=r"^cannot write .*: No space left on device$"):
+        segment_files(real(), find_images([tmp_path], tmp_path / "out"), OutputSettings(tmp_path / "out"))
 
 
 def test_real_photographs(tmp_path, samples):
@@ -270,7 +303,7 @@ def test_real_photographs(tmp_path, samples):
         pytest.skip(f"no photographs in {samples}")
     for number, photo in enumerate(photos):
         shutil.copy(photo, tmp_path / f"{number}.jpg")
-    done = run(real(), find_images([tmp_path / "*.jpg"], tmp_path / "out"), Plan(tmp_path / "out"))
+    done = segment_files(real(), find_images([tmp_path / "*.jpg"], tmp_path / "out"), OutputSettings(tmp_path / "out"))
     assert done.images == len(photos)
     assert done.failures == []
     for number in range(len(photos)):
