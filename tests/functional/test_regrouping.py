@@ -154,7 +154,8 @@ def test_within_feedback_it_comes_after_the_rounds_and_not_without_them():
     voices |= {"slots": 1.0, "noise": 0.01, "light": 1.0}
     in_use = torch.ones(1, 4, dtype=torch.bool)
     apart, together = (
-        correct_masks(soft, image, in_use, rounds=4, **voices, regroup=regroup).argmax(1)[0] for regroup in (True, False)
+        correct_masks(soft, image, in_use, rounds=4, **voices, regroup=regroup).argmax(1)[0]
+        for regroup in (True, False)
     )
     assert together[4, 4] == together[17, 17]
     assert apart[4, 4] != apart[17, 17]
