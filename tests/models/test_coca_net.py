@@ -5,7 +5,7 @@ from benchmarks import direct
 import cocanet
 from cocanet import presets
 from cocanet.models.model import reconstruction_loss
-from tests.tiny import DEEP, FLAT, images, in_slot_frame, small
+from tests.tiny import DEEP, FLAT, THREE, images, in_slot_frame, small
 
 ALL = sorted(presets.PRESETS)
 
@@ -38,9 +38,17 @@ def relative_error(ours: torch.Tensor, expected: torch.Tensor) -> float:
     return float((ours - expected).norm() / expected.norm().clamp(min=1e-12))
 
 
-@pytest.mark.parametrize("name", ["small", "tetrominoes", pytest.param("multi-dsprites", marks=pytest.mark.slow)])
-def test_agrees_with_the_direct_transcription(name):
-    config = small() if name == "small" else presets.with_fourier_positions(presets.PRESETS[name]()).model
+@pytest.mark.parametrize(
+    "config",
+    [
+        small(),
+        THREE,
+        presets.with_fourier_positions(presets.tetrominoes()).model,
+        pytest.param(presets.with_fourier_positions(presets.multi_dsprites()).model, marks=pytest.mark.slow),
+    ],
+    ids=["two", "three", "tetrominoes", "multi-dsprites"],
+)
+def test_agrees_with_the_direct_transcription(config):
     model = cocanet.build(config, seed=1)
     x = images(config, batch=2)
     results = []
