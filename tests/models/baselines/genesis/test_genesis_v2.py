@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
+from sklearn.metrics import adjusted_rand_score
 
 from cocanet.data.scenes import make_scenes
 from cocanet.models.baselines.genesis_v2 import GenesisV2
+from cocanet.train.loss import colour_code
 from tests.models.baselines.genesis import reference
 from tests.models.baselines.genesis.tiny import noise_images, tiny_model
 
@@ -168,3 +170,26 @@ def test_it_learns_tetrominoes():
     floor = 3 * 32 * 32 * math.log(0.7 * math.sqrt(2 * math.pi))
     assert np.mean(losses[-4:]) - floor < 0.75 * (np.mean(losses[:4]) - floor)
     assert model.colouring.gate != 0
+
+
+def test_masks_learn_to_part_tetrominoes():
+    """By the colour code, which the trainer offers to all models."""
+    source = make_scenes("tetrominoes", count=4, seed=0)
+    scenes = [source[index] for index in range(4)]
+    images = torch.from_numpy(np.stack([scene.image for scene in scenes])).permute(0, 3, 1, 2).float() / 255
+    model = tiny_model(image_size=(32, 32), features=16, gate=1.0)
+    optimiser = adam(model, 3e-3)
+
+    def agreement() -> float:
+        with torch.no_grad():
+            slots = model.eval()(images).encoder_masks.argmax(1).numpy()
+        return np.mean([adjusted_rand_score(s.labels.ravel(), k.ravel()) for s, k in zip(scenes, slots, strict=True)])
+
+    before = agreement()
+    for number in range(100):
+        torch.manual_seed(number)
+        loss = colour_code(model.train()(images).encoder_masks, images, 0.01, 1e-3)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert agreement() > max(0.4, before + 0.35)
