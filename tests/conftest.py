@@ -32,3 +32,13 @@ def samples() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real samples in {folder}; set COCANET_SAMPLES to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tex() -> str:
+    """The paper's LaTeX, which is not part of the project either (set COCANET_PAPER)."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "paper" / "coca-net.tex"
+    path = Path(os.environ.get("COCANET_PAPER", default))
+    if not path.exists():
+        pytest.skip(f"the paper's LaTeX is not at {path}; set COCANET_PAPER to it")
+    return path.read_text()

@@ -11,34 +11,16 @@ from typing import Any
 import numpy as np
 
 from cocanet import build
-from cocanet.config import (
-    BackboneConfig,
-    CocaNetConfig,
-    ConvConfig,
-    DataConfig,
-    DecoderConfig,
-    LevelConfig,
-    Preset,
-    RunConfig,
-)
+from cocanet.config import DataConfig, Preset, RunConfig
 from cocanet.data.sample import Sample
 from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from cocanet.weights import write_weights
+from tests.tiny import SQUARE
 
 
 def tiny_preset(**changes: Any) -> Preset:
     """Four slots on images of 32×32 pixels."""
-    model = CocaNetConfig(
-        image_size=(32, 32),
-        dim=8,
-        backbone=BackboneConfig(channels=8, kernel=3),
-        levels=(
-            LevelConfig(window=(4, 4), clusters=2, temperature=1.0, depth=0),
-            LevelConfig(window=(8, 8), clusters=4, temperature=1.0, depth=1),
-        ),
-        decoder=DecoderConfig((8, 8), (ConvConfig(8, 3, stride=4), ConvConfig(4, 3))),
-    )
-    return replace(Preset("tetrominoes", model, DataConfig("tetrominoes")), **changes)
+    return replace(Preset("tetrominoes", SQUARE, DataConfig("tetrominoes")), **changes)
 
 
 def make_run(

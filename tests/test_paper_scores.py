@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -40,15 +38,6 @@ DATA_SETS = {
     "CLEVRTex": "clevrtex",
     "CLEVR": "clevr",
 }
-
-
-@pytest.fixture(scope="module")
-def tex() -> str:
-    default = Path(__file__).resolve().parents[2] / "shared" / "paper" / "coca-net.tex"
-    path = Path(os.environ.get("COCANET_PAPER", default))
-    if not path.exists():
-        pytest.skip(f"the paper's LaTeX is not at {path}; set COCANET_PAPER to it")
-    return path.read_text()
 
 
 def cells_of(tex: str, label: str) -> dict[tuple[str, str], list[str]]:

@@ -12,7 +12,7 @@ import cocanet
 from cocanet.config import DataConfig, Preset
 from cocanet.presets import PRESETS
 from cocanet.weights import open_model, read_weights, write_weights
-from tests.models.test_coca_net import images, small
+from tests.tiny import images, small
 
 PRESET = Preset("tiny", small(), DataConfig("noise"))
 

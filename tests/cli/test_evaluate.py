@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, jaccard_score
 
 from cocanet import presets
 from cocanet.cli.evaluate import run_evaluation
@@ -100,6 +100,49 @@ def test_scores_of_each_image_are_scikit_learns(tmp_path):
     for name in SCORES:
         mean = math.fsum(float(row[name]) for row in rows) / len(rows)
         assert result_of(run)["scores"][name] == pytest.approx(mean, abs=1e-12)
+
+
+class Rooms(Squares):
+    """Squares in a room of four parts: a floor, a sky and two walls, as in ObjectsRoom."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.background_labels = 4
+
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        rows, columns = np.indices(sample.labels.shape)
+        room = 2 * (rows >= 16) + (columns >= 16)
+        empty = sample.labels == 0
+        sample.image[empty] = 60 * room[empty][:, None]
+        return sample._replace(labels=np.where(empty, room, sample.labels + 3).astype(np.uint8))
+
+
+def test_a_room_of_four_parts_is_no_foreground(tmp_path):
+    write_store(Rooms(12), tmp_path / "rooms")
+    run = make_run(tmp_path / "run")
+    found = evaluate_trained(run, EvaluationSettings(data=tmp_path / "rooms"))
+    assert found.to_plain()["data"]["background_labels"] == 4
+    assert found.scored.images_without_foreground == 3
+    images, labels = Store(tmp_path / "rooms").gather(np.arange(12))
+    with torch.inference_mode():
+        output = open_model(run).model(torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255)
+    for side, masks in (("decoder", output.decoder_masks), ("encoder", output.encoder_masks)):
+        slots = masks.argmax(1).numpy()
+        objects = [(truth[truth >= 4], slot[truth >= 4]) for truth, slot in zip(labels, slots, strict=True)]
+        expected = [adjusted_rand_score(*pair) for pair in objects if len(pair[0])]
+        assert found.scored.means[f"{side}_ari_fg"] == pytest.approx(np.mean(expected))
+        covered = [covering(truth, slot) for truth, slot in zip(labels, slots, strict=True) if (truth >= 4).any()]
+        assert found.scored.means[f"{side}_msc_fg"] == pytest.approx(np.mean(covered))
+        whole = [adjusted_rand_score(truth.ravel(), slot.ravel()) for truth, slot in zip(labels, slots, strict=True)]
+        assert found.scored.means[f"{side}_ari"] == pytest.approx(np.mean(whole))
+
+
+def covering(truth: np.ndarray, slots: np.ndarray) -> float:
+    """Of each object in a room the best overlap with a slot, by scikit-learn; the mean over objects."""
+    found = [slots == slot for slot in np.unique(slots)]
+    things = [truth == label for label in np.unique(truth[truth >= 4])]
+    return np.mean([max(jaccard_score(thing.ravel(), slot.ravel()) for slot in found) for thing in things])
 
 
 class Altered(Squares):

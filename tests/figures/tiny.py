@@ -9,20 +9,12 @@ import torch
 from matplotlib.figure import Figure
 
 import cocanet
-from cocanet.config import BackboneConfig, CocaNetConfig, ConvConfig, DataConfig, DecoderConfig, LevelConfig, Preset
+from cocanet.config import DataConfig, Preset
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.output import Output
+from tests.tiny import SHALLOW, images, small
 
-CONFIG = CocaNetConfig(
-    image_size=(8, 12),
-    dim=16,
-    backbone=BackboneConfig(channels=8, kernel=3),
-    levels=(
-        LevelConfig(window=(4, 3), clusters=3, temperature=2.0, depth=1),
-        LevelConfig(window=(2, 4), clusters=4, temperature=2.0, depth=1),
-    ),
-    decoder=DecoderConfig((8, 12), (ConvConfig(8, 5), ConvConfig(4, 3))),
-)
+CONFIG = small(levels=tuple(replace(level, temperature=2.0) for level in small().levels), decoder=SHALLOW)
 PRESET = Preset("tiny", CONFIG, DataConfig("tetrominoes", background_labels=2))
 
 
@@ -31,7 +23,7 @@ def tiny_model(**changes) -> CocaNet:
 
 
 def tiny_images(count: int = 2, seed: int = 0) -> torch.Tensor:
-    return torch.rand(count, 3, *CONFIG.image_size, generator=torch.Generator().manual_seed(seed))
+    return images(CONFIG, count, seed)
 
 
 def output_of(decoder: torch.Tensor, encoder: torch.Tensor, slots: int) -> Output:

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -81,25 +83,40 @@ def test_above_the_first_level_it_can_pass_one_but_not_by_far():
     assert 1.1 < float(again) < 1.2
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_above_the_first_level_random_masks_stay_below_one(seed):
-    generator = torch.Generator().manual_seed(seed)
-    sharpness = 10 ** (3 * torch.rand(1, generator=generator).item() - 1)
-    logits = sharpness * torch.randn(4, 6, 64, dtype=torch.float64, generator=generator)
-    level = pool_geometry(logits.softmax(1), pixels(8, 8))
-    masks = torch.rand(4, 50, 6, dtype=torch.float64, generator=generator).clamp(1e-5, 1 - 1e-5)
-    scores = compactness(masks, level, level.position.mean(1, keepdim=True).expand(-1, 50, -1))
-    assert scores.min() > 0
-    assert scores.max() <= 1
+def of_a_rectangle(height: int, width: int, affinity: float = 1.0) -> float:
+    """Pixels that belong to one mask equally, about their centre: p³n² over 2π(pn/6 + p²n(h² + w² − 2)/12)."""
+    spread = (height**2 + width**2 - 2) / 12
+    return affinity**2 * height * width / (2 * math.pi * (1 / 6 + affinity * spread))
 
 
-def test_a_disc_is_compact_and_a_ring_and_noise_are_not():
-    full = score(disc(33, 12), (16, 16))
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (1, 7), (3, 5), (8, 8)])
+@pytest.mark.parametrize("affinity", [1.0, 0.4, 0.01])
+def test_of_a_rectangle_it_is_a_formula(height, width, affinity):
+    centre = ((height - 1) / 2, (width - 1) / 2)
+    expected = of_a_rectangle(height, width, affinity)
+    assert score(np.full((height, width), affinity), centre) == pytest.approx(expected, rel=1e-6)
+    if affinity == 1:
+        assert expected == pytest.approx(6 * height * width / (math.pi * (height**2 + width**2)))
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 4])
+def test_above_the_first_level_the_pieces_of_a_rectangle_score_as_the_whole(cuts):
+    """Hard masks lose nothing by pooling: not their area, and by the parallel-axis theorem not their spread."""
+    rows = torch.arange(8).repeat_interleave(6) // (8 // cuts)
+    pieces = pool_geometry(torch.nn.functional.one_hot(rows).T.double(), pixels(8, 6))
+    whole = compactness(torch.ones(1, cuts, dtype=torch.float64), pieces, torch.tensor([[3.5, 2.5]]).double())
+    assert float(whole) == pytest.approx(of_a_rectangle(8, 6), rel=1e-6)
+    alone = compactness(torch.eye(cuts, dtype=torch.float64), pieces, pieces.position)
+    np.testing.assert_allclose(alone.numpy(), of_a_rectangle(8 // cuts, 6), rtol=1e-6)
+
+
+def test_a_disc_scores_one_a_ring_what_its_hole_leaves_and_noise_its_share():
+    """(R² − r²) / (R² + r²) for a ring; of a square, 3/π, as much as noise has of it."""
+    assert score(disc(33, 12), (16, 16)) == pytest.approx(1, abs=0.005)
     ring = score(disc(33, 12) - disc(33, 9), (16, 16))
-    noise = score((np.random.default_rng(0).random((33, 33)) < 0.4).astype(float), (16, 16))
-    assert full > 0.95
-    assert ring < 0.6
-    assert noise < 0.5
+    assert ring == pytest.approx((12**2 - 9**2) / (12**2 + 9**2), abs=0.02)
+    noise = (np.random.default_rng(0).random((33, 33)) < 0.4).astype(float)
+    assert score(noise, (16, 16)) == pytest.approx(noise.mean() * 3 / math.pi, rel=0.03)
 
 
 def test_is_independent_of_scale_and_place():

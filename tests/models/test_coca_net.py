@@ -1,51 +1,13 @@
-from dataclasses import replace
-
 import pytest
 import torch
 from benchmarks import direct
 
 import cocanet
 from cocanet import presets
-from cocanet.config import BackboneConfig, CocaNetConfig, ConvConfig, DecoderConfig, LevelConfig
 from cocanet.models.model import reconstruction_loss
+from tests.tiny import DEEP, FLAT, THREE, images, in_slot_frame, small
 
 ALL = sorted(presets.PRESETS)
-
-
-def small(**changes) -> CocaNetConfig:
-    """Two levels on images of 8×12 pixels."""
-    config = CocaNetConfig(
-        image_size=(8, 12),
-        dim=16,
-        backbone=BackboneConfig(channels=8, kernel=3),
-        levels=(
-            LevelConfig(window=(4, 3), clusters=3, temperature=1.0, depth=1),
-            LevelConfig(window=(2, 4), clusters=4, temperature=1.0, depth=1),
-        ),
-        decoder=DecoderConfig((8, 12), (ConvConfig(8, 5), ConvConfig(8, 5), ConvConfig(4, 3))),
-    )
-    return replace(config, **changes)
-
-
-DEEP = small(
-    image_size=(16, 8),
-    levels=(
-        LevelConfig((2, 2), 2, 1.0, 1, attention="neighbourhood", kernel=3),
-        LevelConfig((2, 2), 3, 1.0, 1),
-        LevelConfig((2, 1), 3, 1.0, 0),
-        LevelConfig((2, 2), 4, 1.0, 1, attention="global"),
-    ),
-    decoder=DecoderConfig((8, 4), (ConvConfig(8, 5, stride=2), ConvConfig(4, 3))),
-)
-FLAT = small(levels=(LevelConfig((8, 12), 4, 1.0, 1),))
-
-
-def images(config: CocaNetConfig, batch: int = 2, seed: int = 0) -> torch.Tensor:
-    return torch.rand(batch, 3, *config.image_size, generator=torch.Generator().manual_seed(seed))
-
-
-def in_slot_frame(config: CocaNetConfig) -> CocaNetConfig:
-    return replace(config, decoder=replace(config.decoder, octaves=2, frame="slot"))
 
 
 @pytest.mark.parametrize(
@@ -76,9 +38,17 @@ def relative_error(ours: torch.Tensor, expected: torch.Tensor) -> float:
     return float((ours - expected).norm() / expected.norm().clamp(min=1e-12))
 
 
-@pytest.mark.parametrize("name", ["small", "tetrominoes", pytest.param("multi-dsprites", marks=pytest.mark.slow)])
-def test_agrees_with_the_direct_transcription(name):
-    config = small() if name == "small" else presets.with_fourier_positions(presets.PRESETS[name]()).model
+@pytest.mark.parametrize(
+    "config",
+    [
+        small(),
+        THREE,
+        presets.with_fourier_positions(presets.tetrominoes()).model,
+        pytest.param(presets.with_fourier_positions(presets.multi_dsprites()).model, marks=pytest.mark.slow),
+    ],
+    ids=["two", "three", "tetrominoes", "multi-dsprites"],
+)
+def test_agrees_with_the_direct_transcription(config):
     model = cocanet.build(config, seed=1)
     x = images(config, batch=2)
     results = []

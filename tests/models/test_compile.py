@@ -8,7 +8,7 @@ import pytest
 # In a process of its own: the runtime checks of shapes, which tests run with, cannot be compiled.
 PROGRAM = """
 import torch, cocanet
-from tests.models.test_coca_net import small
+from tests.tiny import small
 from cocanet.models.model import reconstruction_loss
 
 model, x = cocanet.build(small(), seed=0), torch.rand(2, 3, 8, 12)

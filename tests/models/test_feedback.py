@@ -10,7 +10,7 @@ import torch
 import cocanet
 from cocanet.config import DynamicSlots, FeedbackConfig
 from cocanet.models.model import reconstruction_loss
-from tests.models.test_coca_net import DEEP, FLAT, images, in_slot_frame, small
+from tests.tiny import DEEP, FLAT, images, in_slot_frame, small
 
 ON = FeedbackConfig(rounds=3, contrast=0.4)
 WAYS = {"corrected": ON, "regrouped": replace(ON, regroup=True)}

@@ -108,3 +108,36 @@ def merge_two_levels(
                 for k in range(clusters):
                     image[slot, y, x] += upper[slot, cell * clusters + k] * lower[cell, k, pixel]
     return image
+
+
+def skip_means(
+    source: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    lower_window: tuple[int, int],
+    upper_window: tuple[int, int],
+) -> np.ndarray:
+    """What skips a level: means of `source[row, column, node]` under the masks of the two levels above it, merged.
+
+    `lower[window, cluster, node]` are the masks over the source, `upper` those over the lower level's clusters.
+    """
+    rows, columns, per_cell, dim = source.shape
+    (h, w), (height, width) = lower_window, upper_window
+    windows, slots, clusters = upper.shape[0], upper.shape[1], lower.shape[1]
+    total, weight = np.zeros((windows, slots, dim)), np.zeros((windows, slots))
+    for y in range(rows):
+        for x in range(columns):
+            cell_y, cell_x = y // h, x // w
+            inside = (y % h) * w + x % w
+            above = (cell_y // height) * (columns // w // width) + cell_x // width
+            inside_above = (cell_y % height) * width + cell_x % width
+            for node in range(per_cell):
+                for slot in range(slots):
+                    part = sum(
+                        upper[above, slot, inside_above * clusters + k]
+                        * lower[cell_y * (columns // w) + cell_x, k, inside * per_cell + node]
+                        for k in range(clusters)
+                    )
+                    total[above, slot] += part * source[y, x, node]
+                    weight[above, slot] += part
+    return total / weight[..., None]

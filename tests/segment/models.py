@@ -6,33 +6,18 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from cocanet.config import BackboneConfig, CocaNetConfig, ConvConfig, DataConfig, DecoderConfig, LevelConfig, Preset
+from cocanet.config import ConvConfig, DataConfig, DecoderConfig, LevelConfig, Preset
 from cocanet.layers.coca import Clusters
 from cocanet.models.build import build
 from cocanet.models.coca_net import CocaNet, Encoding
 from cocanet.models.output import Level
 from cocanet.segment.segmenter import Segmenter
 from cocanet.weights import write_weights
-
-
-def small(**changes) -> CocaNetConfig:
-    """Three levels on images of 8×12 pixels."""
-    config = CocaNetConfig(
-        image_size=(8, 12),
-        dim=16,
-        backbone=BackboneConfig(channels=8, kernel=3),
-        levels=(
-            LevelConfig(window=(2, 3), clusters=2, temperature=1.0, depth=1),
-            LevelConfig(window=(2, 2), clusters=3, temperature=1.0, depth=0),
-            LevelConfig(window=(2, 2), clusters=4, temperature=1.0, depth=1),
-        ),
-        decoder=DecoderConfig((8, 12), (ConvConfig(8, 5), ConvConfig(4, 3))),
-    )
-    return replace(config, **changes)
+from tests.tiny import THREE
 
 
 def preset(**changes) -> Preset:
-    return Preset("small", small(**changes), DataConfig("tetrominoes"))
+    return Preset("small", replace(THREE, **changes), DataConfig("tetrominoes"))
 
 
 def real(**changes) -> Segmenter:
@@ -51,7 +36,8 @@ class ByColour(CocaNet):
     def __init__(self, size: tuple[int, int]) -> None:
         nn.Module.__init__(self)
         rows, columns = size
-        self.config = small(
+        self.config = replace(
+            THREE,
             image_size=size,
             levels=(LevelConfig((rows, columns), 3, 1.0, 0),),
             decoder=DecoderConfig(size, (ConvConfig(4, 3),)),

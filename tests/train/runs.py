@@ -14,7 +14,7 @@ from cocanet.data.store_writer import write_store
 from cocanet.runs import journal
 from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from tests.data.sources import NoiseSource
-from tests.models.test_coca_net import small
+from tests.tiny import small
 
 SIZE = (8, 12)
 TINY = [

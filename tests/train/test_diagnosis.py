@@ -21,7 +21,7 @@ from cocanet.train.diagnosis import (
     stripedness,
 )
 from tests.data.scenes.rendering import needs_renderer
-from tests.models.test_coca_net import images, small
+from tests.tiny import images, small
 
 
 def output(decoder: torch.Tensor, encoder: torch.Tensor | None = None, in_use: torch.Tensor | None = None) -> Output:

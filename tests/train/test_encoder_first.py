@@ -16,7 +16,7 @@ from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
 from cocanet.train.loss import Objective, colour_code, described
 from cocanet.weights import read_weights
-from tests.models.test_coca_net import images, small
+from tests.tiny import images, small
 from tests.train.runs import losses, noise_store, tiny_settings, validations
 from tests.train.test_loop import assert_same_checkpoint, interrupt_at
 

@@ -8,12 +8,14 @@ import signal
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 import cocanet
-from cocanet.data.loader import Loader, LoaderConfig
+from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.splits import open_split
+from cocanet.evaluation.protocol import evaluate
 from cocanet.models.model import reconstruction_loss
 from cocanet.train import loop, validation
 from cocanet.train.interrupt import Stopped
@@ -81,6 +83,18 @@ def test_what_a_run_leaves_behind(tmp_path, data):
     by_error = min(validations(tmp_path / "run"), key=lambda line: line["scores"]["mse"])
     assert best["step"] == by_error["step"]
     assert best["scores"] == by_error["scores"]
+
+
+def test_validation_sees_the_images_as_they_are(tmp_path, data):
+    """Whatever training crops: the scores are those of the last weights on the plain images of the split."""
+    settings = tiny_settings(data, crop_padding=3)
+    train(settings, tmp_path / "run")
+    split = open_split(settings.preset.data, "validation", data)
+    pixels, labels = (torch.from_numpy(array) for array in split.gather(np.arange(len(split))))
+    whole = Batch(pixels.permute(0, 3, 1, 2).float() / 255, labels.long(), torch.arange(len(split)))
+    expected = evaluate(open_model(tmp_path / "run").model, [whole], background_labels=2)
+    scores = validations(tmp_path / "run")[-1]["scores"]
+    assert {name: scores[name] for name in expected} == pytest.approx(expected, rel=1e-5, nan_ok=True)
 
 
 def test_unlabelled_images_have_no_scores_that_need_labels(tmp_path):

@@ -10,7 +10,7 @@ from cocanet.config import TrainConfig
 from cocanet.models.model import reconstruction_loss
 from cocanet.train.loss import Objective, colour_code, described, mask_guidance
 from cocanet.train.optimiser import learning_rate_factor
-from tests.models.test_coca_net import images, small
+from tests.tiny import images, small
 
 ENTROPY = 0.01
 

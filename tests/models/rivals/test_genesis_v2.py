@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
 from torch.distributions import Normal, kl_divergence
 
 from cocanet.config.plain import from_plain, to_plain
@@ -30,6 +31,7 @@ from cocanet.models.rivals.genesis_v2 import (
     mixture_error,
 )
 from cocanet.models.rivals.parts import coordinates
+from cocanet.train.loss import colour_code
 from tests.models.rivals import genesis_transcription as reference
 from tests.models.rivals.rivals import noise_images, random, tiny_config, tiny_model
 from tests.models.rivals.transcription import sigmoid, weights
@@ -585,3 +587,26 @@ def test_bad_configurations_are_refused(changes, message):
 def test_bad_geco_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         GecoConfig(**changes)
+
+
+def test_masks_learn_to_part_tetrominoes():
+    """By the colour code, which the trainer offers to all models."""
+    source = make_scenes("tetrominoes", count=4, seed=0)
+    scenes = [source[index] for index in range(4)]
+    images = torch.from_numpy(np.stack([scene.image for scene in scenes])).permute(0, 3, 1, 2).float() / 255
+    model = tiny_model(image_size=(32, 32), features=16, gate=1.0)
+    optimiser = adam(model, 3e-3)
+
+    def agreement() -> float:
+        with torch.no_grad():
+            slots = model.eval()(images).encoder_masks.argmax(1).numpy()
+        return np.mean([adjusted_rand_score(s.labels.ravel(), k.ravel()) for s, k in zip(scenes, slots, strict=True)])
+
+    before = agreement()
+    for number in range(100):
+        torch.manual_seed(number)
+        loss = colour_code(model.train()(images).encoder_masks, images, 0.01, 1e-3)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert agreement() > max(0.4, before + 0.35)
