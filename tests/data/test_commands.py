@@ -17,9 +17,10 @@ from cocanet.cli import main
 from cocanet.data import commands
 from cocanet.data.sample import Sample
 from cocanet.data.scenes.tetrominoes import Tetrominoes
-from cocanet.data.sheet import mask_colours
+from cocanet.data.sheet import draw_sheet, mask_colours
 from cocanet.data.store import Store
 from cocanet.data.store_writer import write_store
+from cocanet.labels import UNLABELLED
 from tests.data.sources import NoiseSource
 
 
@@ -138,6 +139,25 @@ def test_objects_are_counted_by_what_shows(tmp_path: Path) -> None:
         smallest = min([smallest, *counts[labels >= 2].tolist()])
     np.testing.assert_array_equal(objects.images, np.bincount(numbers))
     assert objects.smallest == smallest
+
+
+class _Some(NoiseSource):
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        return sample._replace(labels=np.full_like(sample.labels, UNLABELLED)) if index == 1 else sample
+
+
+def test_images_without_a_mask_are_counted_apart_and_drawn_blank(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = write_store(_Some(5, size=(64, 64)), tmp_path / "store")
+    objects = commands.count_objects(store)
+    assert (objects.images.sum(), objects.unlabelled) == (4, 1)
+    main(["data", "info", str(tmp_path / "store")])
+    assert "unlabelled 1 of the images" in " ".join(capsys.readouterr().out.split())
+    blank, drawn = (np.asarray(draw_sheet(store, count=1, first=first)) for first in (1, 0))
+    assert len(np.unique(blank[60:150, 160:270].reshape(-1, 3), axis=0)) == 1
+    assert len(np.unique(drawn[60:150, 160:270].reshape(-1, 3), axis=0)) > 1
 
 
 class _Bare(NoiseSource):

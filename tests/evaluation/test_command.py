@@ -27,6 +27,7 @@ from cocanet.evaluation.command import run_evaluation
 from cocanet.evaluation.files import PER_IMAGE, RESULT, WORST, worst_scenes
 from cocanet.evaluation.protocol import SCORES, SLOTS, evaluate
 from cocanet.evaluation.trained import EvaluationSettings, evaluate_trained
+from cocanet.labels import UNLABELLED
 from cocanet.weights import open_model, write_weights
 from tests.small_runs import Squares, make_run, tiny_preset
 
@@ -155,6 +156,30 @@ def test_images_without_foreground_are_counted_apart(tmp_path, squares):
     assert scores[True]["decoder_ari_fg"] == pytest.approx(0.75 * scores[False]["decoder_ari_fg"] + 0.25)
     assert scores[True]["decoder_msc_fg"] == pytest.approx(0.75 * scores[False]["decoder_msc_fg"])
     assert scores[True]["decoder_ari"] == scores[False]["decoder_ari"]
+
+
+class SomeLabelled(Squares):
+    """Squares of which every third image has no true mask."""
+
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        return sample._replace(labels=np.full_like(sample.labels, UNLABELLED)) if index % 3 == 0 else sample
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_images_without_a_mask_are_in_no_score_of_masks(tmp_path, capsys, compat):
+    run = make_run(tmp_path / "run")
+    write_store(SomeLabelled(12), tmp_path / "some")
+    found = run_evaluation(run, EvaluationSettings(data=tmp_path / "some", compat=compat))
+    write_store(Squares(12), tmp_path / "all")
+    every = evaluate_trained(run, EvaluationSettings(data=tmp_path / "all", compat=compat)).scored
+    marked = [index for index in range(12) if index % 3]
+    for name in ("decoder_ari", "encoder_msc"):
+        assert found.scored.means[name] == pytest.approx(float(every.per_image[name][marked].mean()))
+    assert found.scored.means["mse"] == every.means["mse"]
+    assert found.to_plain()["images_without_labels"] == 4
+    assert found.to_plain()["images_without_foreground"] == 2
+    assert "4, in the MSE and the slots only" in capsys.readouterr().out
 
 
 def test_which_images_are_taken(tmp_path, squares):

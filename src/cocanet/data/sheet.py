@@ -9,6 +9,7 @@ from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from cocanet.data.store import Store
+from cocanet.labels import UNLABELLED
 
 _TILE = 128
 _SEAM, _GAP, _MARGIN, _HEADER = 3, 14, 20, 44
@@ -41,7 +42,9 @@ def draw_sheet(store: Store, *, count: int = 30, first: int = 0) -> Image.Image:
     images, labels = store.gather(indices)
     tiles = [images]
     if store.has_labels:
-        tiles.append(mask_colours(store.background_labels)[labels])
+        masks = mask_colours(store.background_labels)[labels]
+        masks[(labels == UNLABELLED).all(axis=(1, 2))] = _PAPER
+        tiles.append(masks)
     scale = max(1, round(_TILE / store.meta.height))
     height, side = store.meta.height * scale, store.meta.width * scale
     width = len(tiles) * (side + _SEAM) - _SEAM

@@ -73,6 +73,8 @@ def _facts(evaluation: Evaluation) -> str:
     if empty:
         counted = "counted as in the paper's code" if evaluation.settings.compat else "left out of the -FG scores"
         facts["without foreground"] = f"{empty:,}, {counted}"
+    if images.has_labels and scored.images_without_labels:
+        facts["without labels"] = f"{scored.images_without_labels:,}, in the MSE and the slots only"
     used = f"{means['decoder_slots']:.2f} in decoder masks, {means['encoder_slots']:.2f} in encoder masks"
     facts["slots in use"] = f"{used}, of {means['slots']:.2f}"
     facts["images per second"] = f"{scored.images_per_second:.1f}, the model alone on {evaluation.settings.device}"

@@ -77,6 +77,7 @@ class Evaluation:
             "slots": {name: _number(means[name]) for name in SLOTS},
             "images": len(images),
             "images_without_foreground": empty if images.has_labels else None,
+            "images_without_labels": self.scored.images_without_labels,
             "images_per_second": round(self.scored.images_per_second, 2),
             "data": {
                 "name": self.data.name,
