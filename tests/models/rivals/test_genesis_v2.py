@@ -7,11 +7,11 @@ import pytest
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from cocanet.config.plain import from_plain, to_plain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.distributions import Normal, kl_divergence
 
+from cocanet.config.plain import from_plain, to_plain
 from cocanet.config.rivals import GecoConfig, GenesisV2Config
 from cocanet.data.scenes import make_scenes
 from cocanet.models.rivals.genesis_v2 import (

@@ -7,9 +7,9 @@ import pytest
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from cocanet.config.plain import from_plain, to_plain
 from torch import nn
 
+from cocanet.config.plain import from_plain, to_plain
 from cocanet.config.rivals import BoQsaConfig, InvSaConfig, SlotAttentionConfig
 from cocanet.data.scenes import make_scenes
 from cocanet.models.rivals.parts import coordinates, enlarge, stretch
