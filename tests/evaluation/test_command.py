@@ -201,6 +201,48 @@ def test_which_images_are_taken(tmp_path, squares):
         evaluate_trained(run, settings)
 
 
+class OwnImages(Squares):
+    """As a folder of the user's images is imported."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.recipe = {"name": "folder"}
+
+
+def test_a_run_is_scored_on_the_division_it_was_trained_with(tmp_path):
+    store = write_store(OwnImages(40), tmp_path / "mine")
+    shuffled, plain = (
+        splits.fingerprint(splits.open_split(DataConfig("mine"), "test", store.path, shuffle=flag))
+        for flag in (True, False)
+    )
+    assert shuffled != plain
+    old, new = (make_run(tmp_path / name, data=store.path) for name in ("old", "new"))
+    content = json.loads((new / "run.json").read_text())
+    content["data"]["shuffle"] = True
+    (new / "run.json").write_text(json.dumps(content))
+    for data in (None, store.path):
+        assert evaluate_trained(new, EvaluationSettings(data=data)).sha256 == shuffled
+        found = evaluate_trained(old, EvaluationSettings(data=data))
+        assert found.sha256 == plain
+        assert f"the test part of {store.path}, whose other images the run was trained on" in found.data.description
+    store.path.rename(tmp_path / "moved")
+    assert evaluate_trained(new, EvaluationSettings(data=tmp_path / "moved")).sha256 == shuffled
+
+
+def test_of_an_imported_test_split_the_protocols_number_is_scored(tmp_path):
+    class TestSplit(Squares):
+        def __init__(self, count: int) -> None:
+            super().__init__(count)
+            self.recipe = {"name": "squares", "split": "six/test"}
+
+    run = make_run(tmp_path / "run")
+    write_store(TestSplit(40), tmp_path / "data" / "test")
+    for folder in (tmp_path / "data", tmp_path / "data" / "test"):
+        found = evaluate_trained(run, EvaluationSettings(data=folder))
+        assert len(found.data.images) == TEST_IMAGES
+        assert f"{tmp_path / 'data' / 'test'}: 24 of its 40 images, the protocol's number" in found.data.description
+
+
 def test_a_folder_with_a_test_part_is_scored_on_it(tmp_path, squares):
     shutil.copytree(squares, tmp_path / "data" / "train")
     write_store(Squares(5), tmp_path / "data" / "test")

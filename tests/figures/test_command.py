@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,17 +8,18 @@ from matplotlib import _pylab_helpers
 from PIL import Image
 
 import cocanet
-from cocanet.config import ConvConfig, DataConfig, DecoderConfig, LevelConfig
+from cocanet.config import ConvConfig, DataConfig, DecoderConfig, LevelConfig, RunConfig
 from cocanet.data.scenes import make_scenes
-from cocanet.data.splits import SEEDS
+from cocanet.data.splits import SEEDS, open_split
 from cocanet.data.store import Store
 from cocanet.data.store_writer import write_store
 from cocanet.data.views import Part
 from cocanet.figures import command
 from cocanet.figures.command import COUNTS, Pictured, draw, pick, save_figure
 from cocanet.figures.save import save
+from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from cocanet.weights import write_weights
-from tests.data.sources import NoiseSource
+from tests.data.sources import NoiseSource, OwnImages
 from tests.figures.tiny import CONFIG, PRESET, pictures, tiny_images, tiny_model
 
 
@@ -65,6 +67,21 @@ def test_a_run_folder_will_do_and_the_name_is_the_kinds(weights, store, tmp_path
     weights.rename(tmp_path / "run" / "last.safetensors")
     assert str(save_figure("slots", "run", data=store)) == "slots.png"
     assert (tmp_path / "slots.png").exists()
+
+
+def test_a_run_shows_the_validation_images_of_its_own_division(weights, tmp_path, monkeypatch):
+    store = write_store(OwnImages(40, size=(8, 12)), tmp_path / "mine")
+    drawn = []
+    monkeypatch.setattr(command, "save", lambda figure, out: drawn.append(pictures(figure)[0]))
+    for shuffle in (True, False):
+        run = RunFolder(tmp_path / f"run-{shuffle}")
+        run.path.mkdir()
+        run.write_settings(Settings(PRESET, RunConfig(), DataChoice(str(store.path), shuffle=shuffle)))
+        shutil.copy(weights, run.last)
+        save_figure("grid", run.path, count=1)
+        expected = open_split(PRESET.data, "validation", store.path, shuffle=shuffle).gather(np.arange(1))[0][0]
+        np.testing.assert_allclose(drawn[-1] * 255, expected, atol=1e-4)
+    assert not np.array_equal(*drawn)
 
 
 def test_without_data_the_presets_validation_split_is_shown(tmp_path, monkeypatch):
