@@ -79,6 +79,17 @@ def test_mistakes_end_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "holds 9" in _refused(capsys, "data", "show", out, "--first", 9)
 
 
+def test_a_damaged_image_names_the_flag_that_leaves_it_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (20, 20)).save(tmp_path / "photos" / "a.png")
+    (tmp_path / "photos" / "b.png").write_bytes(b"nothing")
+    command = ["import", "folder", tmp_path / "photos", "--out"]
+    error = _refused(capsys, *command, tmp_path / "store")
+    assert f"{tmp_path / 'photos' / 'b.png'}: not an image; with --skip-damaged such images are left out" in error
+    main([str(word) for word in (*command, tmp_path / "other", "--skip-damaged")])
+    assert len(Store(tmp_path / "other")) == 1
+
+
 def test_a_full_disk_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1000, 900, 100))

@@ -14,11 +14,15 @@ from cocanet.config import DataConfig
 from cocanet.data.commands import fill
 from cocanet.data.readers import open_source
 from cocanet.data.splits import cache_folder, is_complete, open_split
+from cocanet.data.store_format import read_meta
 from cocanet.data.views import size_of
 from cocanet.presets.auto import Choice, choose
 from cocanet.train.estimate import estimate_step
+from cocanet.words import plural
 
 NAME = "auto"
+LISTED = 10
+"""Damaged images that are named; the store's `meta.json` has them all."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,16 @@ def store_of(flags: Auto) -> Path:
     state = f"{flags.data.resolve()} {flags.size} {len(source)} {newest}"
     folder = cache_folder() / f"{flags.data.resolve().name}-{hashlib.sha256(state.encode()).hexdigest()[:12]}"
     if not is_complete(folder):
-        fill(source, folder, workers=1)
+        fill(open_source("folder", flags.data, size=flags.size, skip_damaged=True), folder, workers=1)
+    _tell_left_out(read_meta(folder).recipe.get("left_out", []))
     return folder
+
+
+def _tell_left_out(reasons: list[str]) -> None:
+    if reasons:
+        named = "; ".join(reasons[:LISTED]) + ("; …" if len(reasons) > LISTED else "")
+        console = Console(highlight=False, markup=False, soft_wrap=True)
+        console.print(f"left out {plural(len(reasons), 'damaged image')}: {named}")
 
 
 def choose_for(flags: Auto, store: Path) -> Choice:
@@ -93,14 +105,14 @@ def tell(choice: Choice, minutes: float | None = None) -> None:
     for reason in choice.reasons:
         console.print(f"• {reason}")
     cost, train = estimate_step(choice.preset), choice.preset.train
-    time = (
-        f"{train.steps:,} steps {_duration(cost.seconds * train.steps)}; --minutes sets a limit"
-        if minutes is None
-        else f"{minutes:g} minutes have room for about {60 * minutes / cost.seconds:,.0f} steps"
-    )
+    if minutes is None:
+        time = f"{plural(train.steps, 'step')} {_duration(cost.seconds * train.steps)}; --minutes sets a limit"
+    else:
+        steps = plural(round(60 * minutes / cost.seconds), "step")
+        time = f"{plural(minutes, 'minute')}: room for about {steps}"
     console.print(
-        f"• a step of {train.batch_size} images takes about {cost.seconds:.2f} s and {decimal(cost.bytes)} of memory "
-        f"on this machine's CPU; {time}"
+        f"• a step of {plural(train.batch_size, 'image')} takes about {cost.seconds:.2f} s and "
+        f"{decimal(cost.bytes)} of memory on this machine's CPU; {time}"
     )
 
 

@@ -68,13 +68,19 @@ def import_files(
 ) -> None:
     """Read published files, or a folder of images, into a store."""
     from cocanet.data.readers import open_source
+    from cocanet.data.readers.files import DamagedFile
 
     console = Console(highlight=False, soft_wrap=True)
     with console.status("looking at the files"):
         source = open_source(format, path, split=split, size=size, masks=masks, skip_damaged=skip_damaged)
     for reason in source.recipe.get("left_out", []):
         console.print(f"left out {reason}")
-    fill(source, out, workers=1)
+    try:
+        fill(source, out, workers=1)
+    except DamagedFile as error:
+        if format != "folder":
+            raise
+        raise DamagedFile(f"{error}; with --skip-damaged such images are left out") from None
 
 
 def fill(source: Source, out: Path, *, workers: int) -> None:
