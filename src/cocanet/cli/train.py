@@ -15,6 +15,7 @@ from cocanet.cli import auto
 from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
 from cocanet.presets.auto import check_slots, choose
 from cocanet.runs.folder import DataChoice, RunFolder, Settings
+from cocanet.words import plural
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Train:
                 console.print(f"there is no run in {folder} to resume: starting one", highlight=False, soft_wrap=True)
             end = train(self.settings(seed), folder, resume=self.resume)
             console.print(
-                f"{folder}: {end.step:,} steps, {end.images:,} images, {end.seconds / 60:.1f} minutes; "
+                f"{folder}: {plural(end.step, 'step')}, {plural(end.images, 'image')}, {end.seconds / 60:.1f} minutes; "
                 f"`coca evaluate {folder}` scores it",
                 highlight=False,
                 soft_wrap=True,

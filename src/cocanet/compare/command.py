@@ -19,6 +19,7 @@ from cocanet.report.plots import CLOCKS, plot_curves
 from cocanet.report.runs import Measured
 from cocanet.train.display import duration
 from cocanet.train.interrupt import Stopped
+from cocanet.words import plural
 
 CURVES = ("decoder_ari_fg", "encoder_ari_fg", "mse")
 NAME = "comparison"
@@ -49,7 +50,9 @@ def run_compare(
     jobs = [*finished_before(jobs, comparison, folder), *jobs]
     console = Console(highlight=False, markup=False, soft_wrap=True)
     waiting = sum(not job.finished for job in jobs)
-    console.print(f"{len(jobs)} runs in {folder}, {waiting} to train: {duration(60 * minutes * waiting)} at most")
+    console.print(
+        f"{plural(len(jobs), 'run')} in {folder}, {waiting} to train: {duration(60 * minutes * waiting)} at most"
+    )
     results: dict[Job, Measured | Failure] = {}
     try:
         for number, job in enumerate(jobs, 1):

@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from cocanet.data.store import Store
 from cocanet.labels import UNLABELLED
+from cocanet.words import plural
 
 _TILE = 128
 _SEAM, _GAP, _MARGIN, _HEADER = 3, 14, 20, 44
@@ -72,7 +73,7 @@ def _columns(count: int, aspect: float) -> int:
 
 def _write_title(canvas: Image.Image, store: Store) -> None:
     name = describe(store)
-    text = f"{name}    {len(store):,} images of {store.meta.width} by {store.meta.height} px"
+    text = f"{name}    {plural(len(store), 'image')} of {store.meta.width} by {store.meta.height} px"
     font = ImageFont.load_default(16)
     draw = ImageDraw.Draw(canvas)
     while draw.textlength(text, font=font) > canvas.width - 2 * _MARGIN and len(text) > 8:

@@ -23,6 +23,7 @@ from cocanet.train.processes import gather, largest, mean
 from cocanet.train.session import Session, make_fabric, set_up
 from cocanet.train.validation import validate
 from cocanet.weights import write_weights
+from cocanet.words import plural
 
 VALIDATIONS = 20
 """Looks at the validation split in a run, unless the settings say how often."""
@@ -45,7 +46,7 @@ def train(settings: Settings, out: Path, *, resume: bool = False) -> Standing:
     fabric.launch()
     session = set_up(fabric, settings, folder, resume)
     if session.standing.finished and _done(session) >= 1:
-        session.display.note(f"{out} is finished: {session.standing.step} steps")
+        session.display.note(f"{out} is finished: {plural(session.standing.step, 'step')}")
         return session.standing
     with session.display, Interrupt() as interrupt:
         try:
