@@ -75,7 +75,7 @@ def test_mistakes_end_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "'zip'" in _refused(capsys, "import", "zip", tmp_path, "--out", out)
     assert not out.exists()
     write_store(Tetrominoes(9, seed=0), out)
-    assert "count 9, not 10" in _refused(capsys, "scenes", "tetrominoes", "--count", 10, "--out", out)
+    assert "count: 9, not 10" in _refused(capsys, "scenes", "tetrominoes", "--count", 10, "--out", out)
     assert "holds 9" in _refused(capsys, "data", "show", out, "--first", 9)
 
 
@@ -88,6 +88,42 @@ def test_a_damaged_image_names_the_flag_that_leaves_it_out(tmp_path: Path, capsy
     assert f"{tmp_path / 'photos' / 'b.png'}: not an image; with --skip-damaged such images are left out" in error
     main([str(word) for word in (*command, tmp_path / "other", "--skip-damaged")])
     assert len(Store(tmp_path / "other")) == 1
+
+
+def test_another_size_is_named_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (20, 20)).save(tmp_path / "photos" / "a.png")
+    command = ["import", "folder", tmp_path / "photos", "--out", tmp_path / "store", "--size"]
+    main([str(word) for word in (*command, 16)])
+    assert "1 sample, about" in " ".join(capsys.readouterr().out.split())
+    error = _refused(capsys, *command, 32)
+    assert error == f"coca: {tmp_path / 'store'} holds a store with recipe.size: 16, not 32; choose another folder\n"
+
+
+@pytest.mark.parametrize("place", ["file", "file/store", "/proc/store"])
+def test_a_place_that_cannot_be_written_to_is_said_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (20, 20)).save(tmp_path / "photos" / "a.png")
+    write_store(NoiseSource(4), tmp_path / "store")
+    out = tmp_path / place
+    for command in (
+        ["scenes", "tetrominoes", "--count", 5, "--out", out],
+        ["import", "folder", tmp_path / "photos", "--out", out],
+        ["data", "show", tmp_path / "store", "--out", out / "sheet.png"],
+    ):
+        error = _refused(capsys, *command)
+        assert error.startswith(f"coca: cannot write to {out}: ")
+        assert "not a folder that you may write to" in error
+
+
+def test_the_systems_errors_have_no_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_store(NoiseSource(4), tmp_path / "store")
+    (tmp_path / "sheet.png").mkdir()
+    error = _refused(capsys, "data", "show", tmp_path / "store", "--out", tmp_path / "sheet.png")
+    assert error == f"coca: {tmp_path / 'sheet.png'}: Is a directory\n"
 
 
 def test_a_full_disk_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,15 @@ def test_a_mistake_is_one_line(kind, options, message, weights, store, tmp_path,
     assert not list(tmp_path.glob("*.png"))
 
 
+@pytest.mark.parametrize(("out", "message"), [("file/a.png", "cannot write to"), ("folder.png", "it is a folder")])
+def test_a_place_that_cannot_be_written_to_is_known_at_once(out, message, weights, store, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.png").mkdir()
+    monkeypatch.setattr(command, "open_model", lambda *given: pytest.fail("opened first"))
+    with pytest.raises(ValueError, match=message):
+        save_figure("grid", weights, data=store, out=tmp_path / out)
+
+
 def test_images_of_another_size_are_refused(weights, tmp_path):
     write_store(NoiseSource(3, size=(5, 7)), tmp_path / "small")
     with pytest.raises(ValueError, match="holds images of 5×7 pixels; this model takes 8×12"):

@@ -169,6 +169,8 @@ def test_the_output_folder(tmp_path, capsys):
     assert segment_files(weights, path, Plan(out), overwrite=True) == 0
     with pytest.raises(ValueError, match=r"a\.png is not a folder"):
         segment_files(weights, path, Plan(tmp_path / "a.png"))
+    with pytest.raises(ValueError, match="cannot write to /proc/out: /proc is not a folder that you may write to"):
+        segment_files(weights, path, Plan(Path("/proc/out")))
 
 
 def test_mistakes_are_found_before_any_work(tmp_path):

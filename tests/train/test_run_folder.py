@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -156,6 +157,11 @@ def test_a_file_in_the_place_of_the_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"cannot write to .*: .*file is not a folder"):
         check_writable(RunFolder(tmp_path / "file" / "run"), 0)
+
+
+def test_a_place_that_is_no_disk(tmp_path):
+    with pytest.raises(ValueError, match="cannot write to /proc/run: /proc is not a folder that you may write to"):
+        check_writable(RunFolder(Path("/proc/run")), 0)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,9 @@ from cocanet.data.sample import Source
 from cocanet.data.sheet import describe, draw_sheet
 from cocanet.data.store import Store
 from cocanet.data.store_writer import estimate_bytes, finished_samples, write_store
-from cocanet.files import existing_parent
+from cocanet.files import check_folder_writable, existing_parent
 from cocanet.labels import UNLABELLED
+from cocanet.words import plural
 
 
 class _Rate(ProgressColumn):
@@ -88,8 +89,10 @@ def fill(source: Source, out: Path, *, workers: int) -> None:
     console = Console()
     done = finished_samples(source, out)
     needed = round(estimate_bytes(source) * max(0, len(source) - done) / len(source))
+    check_folder_writable(out)
     free = shutil.disk_usage(existing_parent(out)).free
-    console.print(f"{len(source):,} samples, about {decimal(needed)} to write to {out} ({decimal(free)} free)")
+    samples = plural(len(source), "sample")
+    console.print(f"{samples}, about {decimal(needed)} to write to {out} ({decimal(free)} free)")
     if needed > free:
         raise ValueError(f"{out} needs about {decimal(needed)}, but its disk has only {decimal(free)} free")
     columns = (
@@ -110,7 +113,7 @@ def fill(source: Source, out: Path, *, workers: int) -> None:
         raise KeyboardInterrupt(
             f"stopped, {out} keeps {kept:,} of {len(source):,} samples; run the same command to continue"
         ) from None
-    console.print(f"[bold]{out}[/bold] holds {len(store):,} samples in {decimal(store.bytes)}")
+    console.print(f"[bold]{out}[/bold] holds {samples} in {decimal(store.bytes)}")
 
 
 class Objects(NamedTuple):
@@ -153,7 +156,7 @@ def print_info(path: Path) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("recipe", describe(store))
     table.add_row("images", f"{len(store):,} of {meta.width}×{meta.height}")
-    shards = f"{len(meta.shards)} shard{'s' if len(meta.shards) > 1 else ''}"
+    shards = plural(len(meta.shards), "shard")
     table.add_row("on disk", f"{decimal(store.bytes)} in {shards}, all sha256 as written")
     if not store.has_labels:
         table.add_row("labels", "none")
@@ -168,8 +171,7 @@ def print_info(path: Path) -> None:
         else:
             table.add_row("objects", f"{numbers[0]} to {numbers[-1]} in an image, {mean:.2f} on average")
             for number in numbers:
-                images = objects.images[number]
-                table.add_row("", f"{number:3d} in {images:,} image{'s' if images > 1 else ''}")
+                table.add_row("", f"{number:3d} in {plural(int(objects.images[number]), 'image')}")
         if objects.unlabelled:
             table.add_row("unlabelled", f"{objects.unlabelled:,} of the images")
         if numbers.max() > 0:
@@ -181,6 +183,7 @@ def print_info(path: Path) -> None:
 
 def save_sheet(path: Path, out: Path, *, count: int, first: int) -> None:
     """Draw images beside coloured masks into a picture file."""
+    check_folder_writable(out.parent)
     sheet = draw_sheet(Store(path, verify=False), count=count, first=first)
     out.parent.mkdir(parents=True, exist_ok=True)
     sheet.save(out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,9 +15,10 @@ from cocanet.data.loader import Batch
 from cocanet.evaluation.files import PER_IMAGE, RESULT, WORST, result_text, write_evaluation
 from cocanet.evaluation.protocol import SCORES
 from cocanet.evaluation.trained import Evaluation, EvaluationSettings, Watch, evaluate_trained
-from cocanet.files import existing_parent, write_atomically
+from cocanet.files import check_folder_writable, write_atomically
 from cocanet.paper_scores import SCORE_TITLES, TITLES
 from cocanet.runs.folder import own_folder
+from cocanet.words import plural
 
 BARE_WEIGHTS_OUT = Path("evaluation")
 
@@ -31,7 +31,7 @@ def run_evaluation(
     to_stdout = json_file == "-"
     targets = [folder] if json_file is None or to_stdout else [folder, Path(json_file).absolute().parent]
     for target in targets:
-        _check_writable(target)
+        check_folder_writable(target)
     # What is said on the way, by whomever, must not get between the braces.
     with contextlib.redirect_stdout(sys.stderr) if to_stdout else contextlib.nullcontext():
         console = Console(highlight=False, markup=False, soft_wrap=True)
@@ -51,14 +51,13 @@ def run_evaluation(
 def score_table(evaluation: Evaluation) -> Table:
     """Our scores, beside the paper's where it has any for this data."""
     preset, step = evaluation.trained.preset, evaluation.trained.step
-    trained = "" if step is None else f", trained for {step:,} steps"
+    trained = "" if step is None else f", trained for {plural(step, 'step')}"
     table = Table(title=f"{preset.name}{trained}, on {evaluation.data.name}")
     table.add_column("score")
     table.add_column("this model", justify="right")
     paper = evaluation.paper
     if paper is not None:
-        seeds = f"{paper.seeds} seed{'s' if paper.seeds > 1 else ''}"
-        table.add_column(f"paper's {TITLES[paper.model]}, {seeds}", justify="right")
+        table.add_column(f"paper's {TITLES[paper.model]}, {plural(paper.seeds, 'seed')}", justify="right")
     scores = evaluation.to_plain()["scores"]
     for name in SCORES:
         ours = "–" if scores[name] is None else f"{scores[name]:.{4 if name == 'mse' else 3}f}"
@@ -91,10 +90,3 @@ def show_progress(console: Console) -> Watch:
             yield from progress.track(batches, total=count)
 
     return watch
-
-
-def _check_writable(folder: Path) -> None:
-    """Known before minutes are spent on scores."""
-    parent = existing_parent(folder)
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ValueError(f"cannot write to {folder}: {parent} is not a folder that you may write to")

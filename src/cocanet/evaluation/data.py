@@ -11,6 +11,7 @@ from cocanet.data.store import Store
 from cocanet.data.views import Images, Part
 from cocanet.paper_scores import data_set_of, data_set_of_recipe
 from cocanet.runs.folder import OwnData
+from cocanet.words import plural
 
 
 class EvaluationData(NamedTuple):
@@ -38,8 +39,8 @@ def choose_data(preset: Preset, trained_on: OwnData | None, given: Path | None) 
         data = _own_test_part(trained_on.path, preset, trained_on)
     else:
         images = open_split(preset.data, "test")
-        name = data_set_of(preset.data)
-        data = EvaluationData(images, name, name, f"the frozen test split of {name}, {len(images):,} generated scenes")
+        name, scenes = data_set_of(preset.data), plural(len(images), "generated scene")
+        data = EvaluationData(images, name, name, f"the frozen test split of {name}, {scenes}")
     return data._replace(images=at_size(data.images, preset.model.image_size, preset.data, data.path))
 
 
@@ -73,4 +74,4 @@ def _described(images: Images, folder: Path, description: str) -> EvaluationData
     count, there = len(images), len(images.store)
     # A part of a divided store does not begin with its first image.
     cut = f"{count:,} of its {there:,} images, the protocol's number" if images.start == 0 and count < there else None
-    return EvaluationData(images, name, data_set, f"{description}: {cut or f'{count:,} images'}", folder)
+    return EvaluationData(images, name, data_set, f"{description}: {cut or plural(count, 'image')}", folder)

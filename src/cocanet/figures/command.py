@@ -18,10 +18,12 @@ from cocanet.figures.grid import discovery_grid
 from cocanet.figures.hierarchy import hierarchy_figure
 from cocanet.figures.save import check_format, save
 from cocanet.figures.slots import slots_figure
+from cocanet.files import check_folder_writable
 from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import ObjectModel
 from cocanet.runs.folder import trained_on
 from cocanet.weights import open_model
+from cocanet.words import plural
 
 Kind = Literal["grid", "hierarchy", "compactness", "slots"]
 COUNTS: dict[Kind, int] = {"grid": 6, "hierarchy": 1, "compactness": 6, "slots": 3}
@@ -48,6 +50,9 @@ def save_figure(
     """Draw what a trained model makes of images: of the store at `data`, or of its preset's validation split."""
     out = Path(f"{kind}.png") if out is None else out
     check_format(out)
+    if out.is_dir():
+        raise ValueError(f"cannot write a picture to {out}: it is a folder")
+    check_folder_writable(out.parent)
     count = _check_count(kind, count)
     trained = open_model(weights)
     own = trained_on(weights)
@@ -56,8 +61,7 @@ def save_figure(
     images = at_size(images, trained.preset.model.image_size, trained.preset.data, folder)
     pictured = pick(images, count, first)
     save(draw(kind, trained.model, pictured), out)
-    number = len(pictured.images)
-    print(f"{out}: {kind} of {number} image{'s' if number > 1 else ''} through {trained.path}")
+    print(f"{out}: {kind} of {plural(len(pictured.images), 'image')} through {trained.path}")
     return out
 
 

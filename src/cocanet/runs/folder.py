@@ -11,7 +11,6 @@ pictures/           fixed validation scenes as they were discovered
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from rich.filesize import decimal
 from cocanet.config import Preset, RunConfig
 from cocanet.config.plain import first_difference, from_plain, to_plain
 from cocanet.data.splits import holds_own_images
-from cocanet.files import existing_parent, read_json, sync_folder, write_atomically
+from cocanet.files import check_folder_writable, existing_parent, read_json, sync_folder, write_atomically
 from cocanet.weights import shipped_names
 
 FORMAT = "cocanet-run"
@@ -165,10 +164,8 @@ def check_same(folder: RunFolder, settings: Settings) -> None:
 
 def check_writable(folder: RunFolder, needed: int) -> None:
     """The disk takes a run of `needed` bytes; known before hours are spent on it."""
-    parent = existing_parent(folder.path)
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ValueError(f"cannot write to {folder.path}: {parent} is not a folder that you may write to")
-    free = shutil.disk_usage(parent).free
+    check_folder_writable(folder.path)
+    free = shutil.disk_usage(existing_parent(folder.path)).free
     if free < needed:
         raise ValueError(f"{folder.path} needs about {decimal(needed)}, but its disk has only {decimal(free)} free")
     folder.path.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from cocanet.data.readers.images import read_image
-from cocanet.files import write_atomically
+from cocanet.files import check_folder_writable, write_atomically
 from cocanet.segment.coco import AnnotationFile
 from cocanet.segment.drawing import Tile, draw_contact_sheet
 from cocanet.segment.labelling import Found, segmentation
@@ -26,6 +26,7 @@ from cocanet.segment.paths import Failure, Inputs, find_images, output_names
 from cocanet.segment.segmenter import Segmenter, Settings, load
 from cocanet.segment.writers import Written, save_bytes, write_results
 from cocanet.weights.trained import Checkpoint
+from cocanet.words import plural
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ def segment_files(
     start = time.perf_counter()
     done = run(segmenter, inputs, plan, title=weights)
     print(
-        f"{plan.out}: {done.objects:,} objects in {done.images:,} image{'s' * (done.images != 1)}, "
+        f"{plan.out}: {plural(done.objects, 'object')} in {plural(done.images, 'image')}, "
         f"{done.images / (time.perf_counter() - start):.1f} images/s"
     )
     if done.failures:
@@ -187,6 +188,7 @@ def _check_output(out: Path, overwrite: bool) -> None:
         raise ValueError(f"{out} is not a folder")
     if not overwrite and out.exists() and any(out.iterdir()):
         raise ValueError(f"{out} is not empty; give another folder, or --overwrite to write over what is there")
+    check_folder_writable(out)
 
 
 @contextmanager
