@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,6 +63,16 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} is damaged: expected JSON, but {error}") from None
+
+
+def check_folder_writable(folder: Path) -> None:
+    """A folder can be written to, or made; ValueError if not. Some file systems can only be asked by trying."""
+    parent = existing_parent(folder)
+    try:
+        with tempfile.TemporaryFile(dir=parent):
+            pass
+    except OSError:
+        raise ValueError(f"cannot write to {folder}: {parent} is not a folder that you may write to") from None
 
 
 def existing_parent(path: Path) -> Path:

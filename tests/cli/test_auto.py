@@ -41,6 +41,20 @@ def test_a_folder_of_pictures(tmp_path, pictures, capsys):
     assert "mse" in capsys.readouterr().out.lower()
 
 
+def test_damaged_pictures_are_named_and_left_out(tmp_path, pictures, capsys, monkeypatch):
+    monkeypatch.setenv("COCANET_CACHE", str(tmp_path / "cache"))
+    (pictures / "bad.png").write_bytes(b"no picture")
+    (pictures / "cut.png").write_bytes((pictures / "0.png").read_bytes()[:200])
+    command = ["train", "auto", "--data", str(pictures), "--slots", "3", "--size", "32", *QUICK]
+    for out in ("first", "from the cache"):
+        main([*command, "--out", str(tmp_path / out)])
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out")]
+        assert line.startswith("left out 2 damaged images: ")
+        assert str(pictures / "bad.png") in line
+        assert str(pictures / "cut.png") in line
+        assert len(losses(tmp_path / out)) == 1
+
+
 def test_the_same_command_resumes(tmp_path, pictures, capsys):
     out = tmp_path / "run"
     command = ["train", "auto", "--data", str(pictures), "--slots", "3", "--size", "32", "--out", str(out), *QUICK]

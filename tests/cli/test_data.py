@@ -17,10 +17,11 @@ from cocanet.cli import main
 from cocanet.data import filling
 from cocanet.data.sample import Sample
 from cocanet.data.scenes.tetrominoes import Tetrominoes
-from cocanet.data.sheet import mask_colours
+from cocanet.data.sheet import draw_sheet, mask_colours
 from cocanet.data.statistics import count_objects
 from cocanet.data.store import Store
 from cocanet.data.store_writer import write_store
+from cocanet.labels import UNLABELLED
 from tests.data.sources import NoiseSource
 
 
@@ -75,8 +76,55 @@ def test_mistakes_end_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "'zip'" in _refused(capsys, "import", "zip", tmp_path, "--out", out)
     assert not out.exists()
     write_store(Tetrominoes(9, seed=0), out)
-    assert "count 9, not 10" in _refused(capsys, "scenes", "tetrominoes", "--count", 10, "--out", out)
+    assert "count: 9, not 10" in _refused(capsys, "scenes", "tetrominoes", "--count", 10, "--out", out)
     assert "holds 9" in _refused(capsys, "data", "show", out, "--first", 9)
+
+
+def test_a_damaged_image_names_the_flag_that_leaves_it_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (20, 20)).save(tmp_path / "photos" / "a.png")
+    (tmp_path / "photos" / "b.png").write_bytes(b"nothing")
+    command = ["import", "folder", tmp_path / "photos", "--out"]
+    error = _refused(capsys, *command, tmp_path / "store")
+    assert f"{tmp_path / 'photos' / 'b.png'}: not an image; with --skip-damaged such images are left out" in error
+    main([str(word) for word in (*command, tmp_path / "other", "--skip-damaged")])
+    assert len(Store(tmp_path / "other")) == 1
+
+
+def test_another_size_is_named_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (20, 20)).save(tmp_path / "photos" / "a.png")
+    command = ["import", "folder", tmp_path / "photos", "--out", tmp_path / "store", "--size"]
+    main([str(word) for word in (*command, 16)])
+    assert "1 sample, about" in " ".join(capsys.readouterr().out.split())
+    error = _refused(capsys, *command, 32)
+    assert error == f"coca: {tmp_path / 'store'} holds a store with recipe.size: 16, not 32; choose another folder\n"
+
+
+@pytest.mark.parametrize("place", ["file", "file/store", "/proc/store"])
+def test_a_place_that_cannot_be_written_to_is_said_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "photos").mkdir()
+    Image.new("RGB", (20, 20)).save(tmp_path / "photos" / "a.png")
+    write_store(NoiseSource(4), tmp_path / "store")
+    out = tmp_path / place
+    for command in (
+        ["scenes", "tetrominoes", "--count", 5, "--out", out],
+        ["import", "folder", tmp_path / "photos", "--out", out],
+        ["data", "show", tmp_path / "store", "--out", out / "sheet.png"],
+    ):
+        error = _refused(capsys, *command)
+        assert error.startswith(f"coca: cannot write to {out}: ")
+        assert "not a folder that you may write to" in error
+
+
+def test_the_systems_errors_have_no_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_store(NoiseSource(4), tmp_path / "store")
+    (tmp_path / "sheet.png").mkdir()
+    error = _refused(capsys, "data", "show", tmp_path / "store", "--out", tmp_path / "sheet.png")
+    assert error == f"coca: {tmp_path / 'sheet.png'}: Is a directory\n"
 
 
 def test_a_full_disk_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +187,25 @@ def test_objects_are_counted_by_what_shows(tmp_path: Path) -> None:
         smallest = min([smallest, *counts[labels >= 2].tolist()])
     np.testing.assert_array_equal(objects.images, np.bincount(numbers))
     assert objects.smallest == smallest
+
+
+class _Some(NoiseSource):
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        return sample._replace(labels=np.full_like(sample.labels, UNLABELLED)) if index == 1 else sample
+
+
+def test_images_without_a_mask_are_counted_apart_and_drawn_blank(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = write_store(_Some(5, size=(64, 64)), tmp_path / "store")
+    objects = count_objects(store)
+    assert (objects.images.sum(), objects.unlabelled) == (4, 1)
+    main(["data", "info", str(tmp_path / "store")])
+    assert "unlabelled 1 of the images" in " ".join(capsys.readouterr().out.split())
+    blank, drawn = (np.asarray(draw_sheet(store, count=1, first=first)) for first in (1, 0))
+    assert len(np.unique(blank[60:150, 160:270].reshape(-1, 3), axis=0)) == 1
+    assert len(np.unique(drawn[60:150, 160:270].reshape(-1, 3), axis=0)) > 1
 
 
 class _Bare(NoiseSource):

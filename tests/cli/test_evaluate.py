@@ -30,6 +30,7 @@ from cocanet.evaluation.result import FILE as RESULT
 from cocanet.evaluation.result import Result
 from cocanet.evaluation.settings import EvaluationSettings
 from cocanet.evaluation.trained import evaluate_trained
+from cocanet.labels import UNLABELLED
 from cocanet.metrics.segmentation import ForegroundOverlap
 from cocanet.metrics.table import SCORES, TABLE
 from cocanet.report.files import write_report
@@ -206,6 +207,30 @@ def test_images_without_foreground_are_counted_apart(tmp_path, squares):
     assert scores[True]["decoder_ari"] == scores[False]["decoder_ari"]
 
 
+class SomeLabelled(Squares):
+    """Squares of which every third image has no true mask."""
+
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        return sample._replace(labels=np.full_like(sample.labels, UNLABELLED)) if index % 3 == 0 else sample
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_images_without_a_mask_are_in_no_score_of_masks(tmp_path, capsys, compat):
+    run = make_run(tmp_path / "run")
+    write_store(SomeLabelled(12), tmp_path / "some")
+    found = run_evaluation(run, EvaluationSettings(data=tmp_path / "some", compat=compat))
+    write_store(Squares(12), tmp_path / "all")
+    every = evaluate_trained(run, EvaluationSettings(data=tmp_path / "all", compat=compat)).scored
+    marked = [index for index in range(12) if index % 3]
+    for name in ("decoder_ari", "encoder_msc"):
+        assert found.scored.means[name] == pytest.approx(float(every.per_image[name][marked].mean()))
+    assert found.scored.means["mse"] == every.means["mse"]
+    assert found.to_plain()["images_without_labels"] == 4
+    assert found.to_plain()["images_without_foreground"] == 2
+    assert "4, in the MSE and the slots only" in capsys.readouterr().out
+
+
 def test_which_images_are_taken(tmp_path, squares):
     settings = EvaluationSettings()
     mine = tmp_path / "mine"
@@ -223,6 +248,48 @@ def test_which_images_are_taken(tmp_path, squares):
     assert "taken for" in moved.data.description
     with pytest.raises(ValueError, match=r"trained on .*mine, which is not there any more: say with --data"):
         evaluate_trained(run, settings)
+
+
+class OwnImages(Squares):
+    """As a folder of the user's images is imported."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.recipe = {"name": "folder"}
+
+
+def test_a_run_is_scored_on_the_division_it_was_trained_with(tmp_path):
+    store = write_store(OwnImages(40), tmp_path / "mine")
+    shuffled, plain = (
+        splits.fingerprint(splits.open_split(DataConfig("mine"), "test", store.path, shuffle=flag))
+        for flag in (True, False)
+    )
+    assert shuffled != plain
+    old, new = (make_run(tmp_path / name, data=store.path) for name in ("old", "new"))
+    content = json.loads((new / "run.json").read_text())
+    content["data"]["shuffle"] = True
+    (new / "run.json").write_text(json.dumps(content))
+    for data in (None, store.path):
+        assert evaluate_trained(new, EvaluationSettings(data=data)).sha256 == shuffled
+        found = evaluate_trained(old, EvaluationSettings(data=data))
+        assert found.sha256 == plain
+        assert f"the test part of {store.path}, whose other images the run was trained on" in found.data.description
+    store.path.rename(tmp_path / "moved")
+    assert evaluate_trained(new, EvaluationSettings(data=tmp_path / "moved")).sha256 == shuffled
+
+
+def test_of_an_imported_test_split_the_protocols_number_is_scored(tmp_path):
+    class TestSplit(Squares):
+        def __init__(self, count: int) -> None:
+            super().__init__(count)
+            self.recipe = {"name": "squares", "split": "six/test"}
+
+    run = make_run(tmp_path / "run")
+    write_store(TestSplit(40), tmp_path / "data" / "test")
+    for folder in (tmp_path / "data", tmp_path / "data" / "test"):
+        found = evaluate_trained(run, EvaluationSettings(data=folder))
+        assert len(found.data.images) == TEST_IMAGES
+        assert f"{tmp_path / 'data' / 'test'}: 24 of its 40 images, the protocol's number" in found.data.description
 
 
 def test_a_folder_with_a_test_part_is_scored_on_it(tmp_path, squares):

@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,17 +9,18 @@ from PIL import Image
 
 import cocanet
 from cocanet.cli.console import ConsoleWatcher
-from cocanet.config import ConvConfig, DataConfig, DecoderConfig, LevelConfig
+from cocanet.config import ConvConfig, DataConfig, DecoderConfig, LevelConfig, RunConfig
 from cocanet.data.scenes import make_scenes
-from cocanet.data.splits import SEEDS
+from cocanet.data.splits import SEEDS, open_split
 from cocanet.data.store import Store
 from cocanet.data.store_writer import write_store
 from cocanet.data.views import Part
 from cocanet.figures import KINDS, pictured
 from cocanet.figures.pictured import Pictured, draw, pick, save_figure
 from cocanet.figures.saving import save
+from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from cocanet.weights import write_weights
-from tests.data.sources import NoiseSource
+from tests.data.sources import NoiseSource, OwnImages
 from tests.figures.tiny import CONFIG, PRESET, pictures, tiny_images, tiny_model
 
 
@@ -66,6 +68,21 @@ def test_a_run_folder_will_do_and_the_name_is_the_kinds(weights, store, tmp_path
     weights.rename(tmp_path / "run" / "last.safetensors")
     assert str(save_figure("slots", "run", data=store)) == "slots.png"
     assert (tmp_path / "slots.png").exists()
+
+
+def test_a_run_shows_the_validation_images_of_its_own_division(weights, tmp_path, monkeypatch):
+    store = write_store(OwnImages(40, size=(8, 12)), tmp_path / "mine")
+    drawn = []
+    monkeypatch.setattr(pictured, "save", lambda figure, out: drawn.append(pictures(figure)[0]))
+    for shuffle in (True, False):
+        run = RunFolder(tmp_path / f"run-{shuffle}")
+        run.path.mkdir()
+        run.write_settings(Settings(PRESET, RunConfig(), DataChoice(str(store.path), shuffle=shuffle)))
+        shutil.copy(weights, run.last)
+        save_figure("grid", run.path, count=1)
+        expected = open_split(PRESET.data, "validation", store.path, shuffle=shuffle).gather(np.arange(1))[0][0]
+        np.testing.assert_allclose(drawn[-1] * 255, expected, atol=1e-4)
+    assert not np.array_equal(*drawn)
 
 
 def test_without_data_the_presets_validation_split_is_shown(tmp_path, monkeypatch):
@@ -129,6 +146,15 @@ def test_a_mistake_is_one_line(kind, options, message, weights, store, tmp_path,
         save_figure(kind, weights, data=store, **options)
     assert "\n" not in str(error.value)
     assert not list(tmp_path.glob("*.png"))
+
+
+@pytest.mark.parametrize(("out", "message"), [("file/a.png", "cannot write to"), ("folder.png", "it is a folder")])
+def test_a_place_that_cannot_be_written_to_is_known_at_once(out, message, weights, store, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.png").mkdir()
+    monkeypatch.setattr(pictured, "open_model", lambda *given: pytest.fail("opened first"))
+    with pytest.raises(ValueError, match=message):
+        save_figure("grid", weights, data=store, out=tmp_path / out)
 
 
 def test_images_of_another_size_are_refused(weights, tmp_path):

@@ -40,6 +40,12 @@ class NoiseSource:
         return Sample(image, labels, factors)
 
 
+class OwnImages(NoiseSource):
+    """A store like that of a folder of the user's images."""
+
+    recipe = {"name": "folder"}  # noqa: RUF012
+
+
 def assert_same(first: Sample, second: Sample) -> None:
     np.testing.assert_array_equal(first.image, second.image)
     np.testing.assert_array_equal(first.labels, second.labels)

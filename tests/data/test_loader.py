@@ -181,7 +181,7 @@ def test_mistakes_are_named() -> None:
         ({"pad": -1}, "pad must be at least 0, not -1"),
         ({"rank": 2, "world_size": 2}, "rank must be 0 to 1, not 2"),
         ({"world_size": 4}, "batch_size 6 does not divide among 4 ranks"),
-        ({"count": 5}, "5 samples do not fill a batch of 6"),
+        ({"count": 5}, "a batch of 6 needs more than 5 samples"),
         ({"count": 0, "drop_last": False}, "0 samples"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -9,7 +9,7 @@ from cocanet.config import DataConfig
 from cocanet.data import splits
 from cocanet.data.splits import fingerprint, open_split
 from cocanet.data.store_writer import write_store
-from tests.data.sources import NoiseSource
+from tests.data.sources import NoiseSource, OwnImages
 
 TETROMINOES = DataConfig("tetrominoes")
 FROZEN = {
@@ -81,6 +81,59 @@ def test_stores_side_by_side_are_taken_as_they_are(tmp_path):
         write_store(NoiseSource(count, seed=seed), tmp_path / name)
     found = [len(open_split(TETROMINOES, split, tmp_path)) for split in ("train", "validation", "test")]
     assert found == [20, 5, 6]
+
+
+@pytest.mark.parametrize(("count", "taken"), [(7, 7), (30, 20)])
+def test_of_a_test_store_the_protocols_number_is_taken(tmp_path, monkeypatch, count, taken):
+    monkeypatch.setattr(splits, "TEST_IMAGES", 20)
+    for name in ("train", "test"):
+        store = write_store(NoiseSource(count), tmp_path / name)
+    found = open_split(TETROMINOES, "test", tmp_path)
+    assert len(found) == taken
+    np.testing.assert_array_equal(found.gather(np.arange(taken))[0], store.gather(np.arange(taken))[0])
+    assert len(open_split(TETROMINOES, "train", tmp_path)) == count
+
+
+class SortedImages(OwnImages):
+    """Half of one kind, half of another, sorted by name."""
+
+    def __getitem__(self, index):
+        sample = super().__getitem__(index)
+        sample.image[:] = index * 2 // self.count
+        sample.image[0, 0] = (*divmod(index, 256), 0)
+        return sample
+
+
+def test_a_users_images_are_shuffled_before_they_are_divided(tmp_path):
+    write_store(SortedImages(300), tmp_path / "store")
+
+    def parts(shuffle):
+        found = [
+            open_split(TETROMINOES, split, tmp_path / "store", shuffle=shuffle)
+            for split in ("train", "validation", "test")
+        ]
+        return [part.gather(np.arange(len(part)))[0] for part in found]
+
+    first, again, before = parts(True), parts(True), parts(False)
+    assert [len(part) for part in first] == [240, 30, 30]
+    assert len({image.tobytes() for part in first for image in part}) == 300, "every image is in one part"
+    for part, same in zip(first, again, strict=True):
+        np.testing.assert_array_equal(part, same)
+        assert 0.2 < part[:, 1, 1, 0].mean() < 0.8, "of both kinds"
+    assert before[2][:, 1, 1, 0].min() == 1, "the last by name, as runs have it that know of no division"
+    numbers = first[2][:5, 0, 0, :2].astype(int) @ [256, 1]
+    assert numbers.tolist() == [164, 180, 259, 255, 218], "runs of before kept these for the test"
+
+
+def test_published_and_generated_stores_keep_their_order(tmp_path):
+    write_store(NoiseSource(40), tmp_path / "store")
+    for split in ("train", "validation", "test"):
+        shuffled, plain = (open_split(TETROMINOES, split, tmp_path / "store", shuffle=flag) for flag in (True, False))
+        np.testing.assert_array_equal(*(part.gather(np.arange(len(part)))[0] for part in (shuffled, plain)))
+    assert not splits.holds_own_images(tmp_path / "store")
+    write_store(OwnImages(12), tmp_path / "mine" / "train")
+    assert splits.holds_own_images(tmp_path / "mine")
+    assert not splits.holds_own_images(tmp_path / "nowhere")
 
 
 def test_train_alone_is_divided(tmp_path):

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from cocanet.figures import BACKGROUND, PALETTE, discovery_grid
+from cocanet.labels import UNLABELLED
 from tests.figures.tiny import output_of, pictures, texts
 
 TRUTH = torch.tensor([[[0, 0, 1], [3, 2, 2]], [[1, 1, 0], [0, 0, 0]]])
@@ -36,6 +37,16 @@ def test_without_a_truth_there_is_no_column_of_it():
     for decoder, encoder in zip(panels[2::4], panels[3::4], strict=True):
         np.testing.assert_array_equal(decoder, encoder)
     np.testing.assert_array_equal(panels[2][0, :2], [BACKGROUND] * 2)
+
+
+def test_an_image_without_a_mask_has_white_for_its_truth():
+    truth = TRUTH.clone()
+    truth[1] = UNLABELLED
+    panels = pictures(discovery_grid(IMAGES, truth, output_of(TRUTH, TRUTH, 4), 1))
+    assert (panels[7] == 1).all()
+    alone = pictures(discovery_grid(IMAGES, None, output_of(TRUTH, TRUTH, 4)))
+    np.testing.assert_array_equal(panels[8], alone[6])
+    np.testing.assert_array_equal(panels[2], EXPECTED)
 
 
 def test_captions_stand_over_their_rows():

@@ -4,6 +4,7 @@ import math
 import pytest
 import torch
 
+from cocanet.labels import UNLABELLED
 from cocanet.metrics.functional.ari import adjusted_rand_index
 from cocanet.metrics.functional.contingency import mask_contingency
 from cocanet.metrics.functional.covering import segmentation_covering
@@ -119,6 +120,35 @@ def test_all_scores_at_once_as_the_paper_counts_them():
         close(means[f"{side}_msc_fg"], 6 * plain[f"{side}_msc_fg"] / 10)
     for name in ("encoder_ari", "decoder_msc", "mse", "slots", "images", "images_without_foreground"):
         close(means[name], plain[name])
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_images_without_labels_are_in_no_score_that_needs_them(compat):
+    labels, known = LABELS.clone(), torch.arange(10) % 3 != 0
+    labels[~known] = UNLABELLED
+    metric, without = (SegmentationScores(background_labels=1, compat=compat) for _ in range(2))
+    metric.update(OUTPUT, labels, IMAGES)
+    without.update(part(OUTPUT, known), LABELS[known], IMAGES[known])
+    found, expected = metric.compute(), without.compute()
+    for name in (*SCORES[:-1], "images_without_foreground"):
+        close(found[name], expected[name])
+    for name in ("mse", *SLOTS, "images"):
+        close(found[name], whole()[name])
+    each = score_images(OUTPUT, labels, IMAGES, 1)
+    assert all(each[name][~known].isnan().all() for name in SCORES[:-1])
+
+
+@pytest.mark.parametrize("name", ["ari", "ari compat", "covering", "covering by area", "overlap"])
+def test_the_single_scores_leave_out_images_without_labels_too(name):
+    build, (masks, labels) = METRICS[name]
+    metric, without = build(), build()
+    marked = labels.clone()
+    marked[5:] = UNLABELLED
+    metric.update(masks[:5], marked[:5])
+    metric.update(masks[5:], marked[5:])
+    without.update(masks[:5], labels[:5])
+    close(metric.compute(), without.compute())
+    assert torch.equal(metric.empty, without.empty)
 
 
 def test_a_broken_reconstruction_is_not_left_out():

@@ -7,13 +7,17 @@ import os
 import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from cocanet.data.splits import open_split
+from cocanet.data.store_writer import write_store
 from cocanet.runs.folder import RunFolder, check_writable
 from cocanet.train.loop import train
 from cocanet.weights import open_model
-from tests.train.runs import noise_store, tiny_settings
+from tests.data.sources import OwnImages
+from tests.train.runs import SIZE, noise_store, tiny_settings
 
 
 @pytest.fixture
@@ -49,6 +53,40 @@ def test_resuming_another_architecture_names_the_difference(tmp_path, data):
     elsewhere = replace(settings, data=replace(settings.data, path="elsewhere"))
     with pytest.raises(ValueError, match=r"another data: it has data\.path"):
         train(elsewhere, tmp_path / "run", resume=True)
+
+
+def recorded(run):
+    return RunFolder(run).read_settings().data.shuffle
+
+
+def test_a_new_run_on_a_users_images_shuffles_them_and_an_older_one_keeps_its_division(tmp_path, data):
+    own = write_store(OwnImages(30, size=SIZE), tmp_path / "own").path
+    train(tiny_settings(own), tmp_path / "new")
+    assert recorded(tmp_path / "new")
+    train(tiny_settings(own, steps=9), tmp_path / "new", resume=True)
+    assert recorded(tmp_path / "new")
+    shutil.copytree(tmp_path / "new", tmp_path / "old")
+    file = tmp_path / "old" / "run.json"
+    content = json.loads(file.read_text())
+    del content["data"]["shuffle"]
+    file.write_text(json.dumps(content))
+    train(tiny_settings(own, steps=12), tmp_path / "old", resume=True)
+    assert not recorded(tmp_path / "old")
+    train(tiny_settings(data), tmp_path / "published")
+    assert not recorded(tmp_path / "published")
+
+
+def test_a_run_trains_and_validates_on_the_division_it_records(tmp_path, monkeypatch):
+    own = write_store(OwnImages(30, size=SIZE), tmp_path / "own").path
+    asked = []
+
+    def watch(*arguments, **options):
+        asked.append((arguments[1], options["shuffle"]))
+        return open_split(*arguments, **options)
+
+    monkeypatch.setattr("cocanet.train.session.open_split", watch)
+    train(tiny_settings(own), tmp_path / "run")
+    assert asked == [("train", True), ("validation", True)]
 
 
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "weights only"])
@@ -119,6 +157,11 @@ def test_a_file_in_the_place_of_the_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"cannot write to .*: .*file is not a folder"):
         check_writable(RunFolder(tmp_path / "file" / "run"), 0)
+
+
+def test_a_place_that_is_no_disk(tmp_path):
+    with pytest.raises(ValueError, match="cannot write to /proc/run: /proc is not a folder that you may write to"):
+        check_writable(RunFolder(Path("/proc/run")), 0)
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,18 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (ValueError, OSError) as error:
-        print(f"coca: {error}", file=sys.stderr)
+        print(f"coca: {_in_words(error)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as stop:
         print(f"coca: {str(stop) or 'interrupted'}", file=sys.stderr)
         sys.exit(128 + getattr(stop, "signal", signal.SIGINT))
+
+
+def _in_words(error: Exception) -> str:
+    """The system's errors without their number."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _run(arguments: list[str]) -> None:

@@ -22,6 +22,8 @@ from cocanet.train.estimate import estimate_step
 from cocanet.words import about, plural
 
 NAME = "auto"
+LISTED = 10
+"""Damaged images that are named; the store's `meta.json` has them all."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,16 @@ def store_of(flags: Auto) -> Path:
     state = f"{flags.data.resolve()} {flags.size} {len(source)} {newest}"
     folder = cache_folder() / f"{flags.data.resolve().name}-{hashlib.sha256(state.encode()).hexdigest()[:12]}"
     if not is_complete(folder):
-        fill(source, folder, watcher=ConsoleWatcher())
+        fill(open_source("folder", flags.data, size=flags.size, skip_damaged=True), folder, watcher=ConsoleWatcher())
+    _tell_left_out(read_meta(folder).recipe.get("left_out", []))
     return folder
+
+
+def _tell_left_out(reasons: list[str]) -> None:
+    if reasons:
+        named = "; ".join(reasons[:LISTED]) + ("; …" if len(reasons) > LISTED else "")
+        console = Console(highlight=False, markup=False, soft_wrap=True)
+        console.print(f"left out {plural(len(reasons), 'damaged image')}: {named}")
 
 
 def choose_for(flags: Auto, store: Path) -> Choice:
@@ -102,12 +112,12 @@ def tell(choice: Choice, minutes: float | None = None) -> None:
     for reason in choice.reasons:
         console.print(f"• {reason}")
     cost, train = estimate_step(choice.preset), choice.preset.train
-    time = (
-        f"{train.steps:,} steps {about(cost.seconds * train.steps)}; --minutes sets a limit"
-        if minutes is None
-        else f"{plural(minutes, 'minute')} have room for about {60 * minutes / cost.seconds:,.0f} steps"
-    )
+    if minutes is None:
+        time = f"{plural(train.steps, 'step')} {about(cost.seconds * train.steps)}; --minutes sets a limit"
+    else:
+        steps = plural(round(60 * minutes / cost.seconds), "step")
+        time = f"{plural(minutes, 'minute')}: room for about {steps}"
     console.print(
-        f"• a step of {train.batch_size} images takes about {cost.seconds:.2f} s and {decimal(cost.bytes)} of memory "
-        f"on this machine's CPU; {time}"
+        f"• a step of {plural(train.batch_size, 'image')} takes about {cost.seconds:.2f} s and "
+        f"{decimal(cost.bytes)} of memory on this machine's CPU; {time}"
     )

@@ -75,7 +75,7 @@ def run_compare(
     from cocanet.compare.settings import MODELS, Comparison, claim, finished_before, plan, prepare_data
     from cocanet.compare.training import train_apart
     from cocanet.train.interrupt import Stopped
-    from cocanet.words import duration
+    from cocanet.words import duration, plural
 
     path = None if data is None else str(data.resolve())
     comparison = Comparison(data_set, float(minutes), torch.get_num_threads(), batch_size, path, tuple(flags))
@@ -86,7 +86,9 @@ def run_compare(
     claim(folder, comparison)
     jobs = [*finished_before(jobs, comparison, folder), *jobs]
     waiting = sum(not job.finished for job in jobs)
-    watcher.say(f"{len(jobs)} runs in {folder}, {waiting} to train: {duration(60 * minutes * waiting)} at most")
+    watcher.say(
+        f"{plural(len(jobs), 'run')} in {folder}, {waiting} to train: {duration(60 * minutes * waiting)} at most"
+    )
     results: dict[Job, Measured | Failure] = {}
     try:
         for number, job in enumerate(jobs, 1):

@@ -57,6 +57,7 @@ def print_info(path: Path) -> None:
     from cocanet.data.sheet import describe
     from cocanet.data.statistics import count_objects
     from cocanet.data.store import Store
+    from cocanet.words import plural
 
     console = Console()
     with console.status("checking hashes"):
@@ -65,7 +66,7 @@ def print_info(path: Path) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("recipe", describe(store))
     table.add_row("images", f"{len(store):,} of {meta.width}×{meta.height}")
-    shards = f"{len(meta.shards)} shard{'s' if len(meta.shards) > 1 else ''}"
+    shards = plural(len(meta.shards), "shard")
     table.add_row("on disk", f"{decimal(store.bytes)} in {shards}, all sha256 as written")
     if not store.has_labels:
         table.add_row("labels", "none")
@@ -80,8 +81,9 @@ def print_info(path: Path) -> None:
         else:
             table.add_row("objects", f"{numbers[0]} to {numbers[-1]} in an image, {mean:.2f} on average")
             for number in numbers:
-                images = objects.images[number]
-                table.add_row("", f"{number:3d} in {images:,} image{'s' if images > 1 else ''}")
+                table.add_row("", f"{number:3d} in {plural(int(objects.images[number]), 'image')}")
+        if objects.unlabelled:
+            table.add_row("unlabelled", f"{objects.unlabelled:,} of the images")
         if numbers.max() > 0:
             table.add_row("smallest", f"{objects.smallest} pixels of an object show")
     factors = store[0].factors
@@ -93,7 +95,9 @@ def save_sheet(path: Path, out: Path, *, count: int, first: int) -> None:
     """Draw images beside coloured masks into a picture file."""
     from cocanet.data.sheet import draw_sheet
     from cocanet.data.store import Store
+    from cocanet.files import check_folder_writable
 
+    check_folder_writable(out.parent)
     sheet = draw_sheet(Store(path, verify=False), count=count, first=first)
     out.parent.mkdir(parents=True, exist_ok=True)
     sheet.save(out)

@@ -20,6 +20,7 @@ from cocanet.figures.pictured import draw, pick
 from cocanet.metrics import table as scores_table
 from cocanet.paper_scores import PAPER, data_set_of
 from cocanet.weights import Trained, open_model, shipped_names
+from cocanet.words import plural
 
 SCENES = 200
 RENDERED_PIXELS = 24 * 64 * 64
@@ -54,14 +55,14 @@ def run_demo(
 def _show(name: str, trained: Trained, out: Path, seed: int, scenes: int | None, console: Console) -> dict[str, float]:
     data = trained.preset.data
     scenes = scenes or _scenes(trained)
-    console.print(f"[bold]{name}[/bold]: {scenes} new scenes (seed {seed}), never seen in training")
+    console.print(f"[bold]{name}[/bold]: {plural(scenes, 'new scene')} (seed {seed}), never seen in training")
     source = make_scenes(data.name, count=scenes, seed=seed, max_objects=data.max_objects)
     store = write_store(source, out / f"scenes-{seed}")
     batches = Loader(store, LoaderConfig(EvaluationSettings.batch_size, shuffle=False, drop_last=False)).epoch()
     start = time.perf_counter()
     scores = evaluate(trained.model, batches, data.background_labels)
     speed = scenes / (time.perf_counter() - start)
-    console.print(_table(trained, scores, f"{name}: {scenes} new scenes, {speed:.0f} images/s"))
+    console.print(_table(trained, scores, f"{name}: {plural(scenes, 'new scene')}, {speed:.0f} images/s"))
     for kind in KINDS if isinstance(source, GatherSource) else ("grid",):
         picture = out / f"{kind}.png"
         save(draw(kind, trained.model, pick(store, KINDS[kind].count, 0)), picture)
@@ -79,7 +80,7 @@ def _table(trained: Trained, scores: dict[str, float], title: str) -> Table:
     paper = PAPER["coca-net", data_set_of(trained.preset.data)].scores
     table = Table(title=title)
     table.add_column("score")
-    table.add_column(f"these weights, {trained.notes['images']:,} images", justify="right")
+    table.add_column(f"these weights, {plural(trained.notes['images'], 'image')}", justify="right")
     table.add_column("paper, 32,000,000 images", justify="right")
     for name in scores_table.SCORES:
         table.add_row(scores_table.title(name), f"{scores[name]:.3f}", f"{paper[name].mean:.3f}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,14 +46,14 @@ def run_evaluation(
     from cocanet.evaluation.files import PER_IMAGE, WORST, write_evaluation
     from cocanet.evaluation.result import FILE
     from cocanet.evaluation.trained import evaluate_trained
-    from cocanet.files import write_atomically
+    from cocanet.files import check_folder_writable, write_atomically
     from cocanet.runs.folder import own_folder
 
     folder = out or own_folder(source) or BARE_WEIGHTS_OUT
     to_stdout = json_file == "-"
     targets = [folder] if json_file is None or to_stdout else [folder, Path(json_file).absolute().parent]
     for target in targets:
-        _check_writable(target)
+        check_folder_writable(target)
     # What is said on the way, by whomever, must not get between the braces.
     with contextlib.redirect_stdout(sys.stderr) if to_stdout else contextlib.nullcontext():
         console = plain_console()
@@ -105,6 +104,8 @@ def _facts(evaluation: Evaluation) -> str:
     if scored.images_without_foreground:
         counted = "counted as in the paper's code" if result.settings.compat else "left out of the -FG scores"
         facts["without foreground"] = f"{scored.images_without_foreground:,}, {counted}"
+    if data.has_labels and scored.images_without_labels:
+        facts["without labels"] = f"{scored.images_without_labels:,}, in the MSE and the slots only"
     used = f"{means['decoder_slots']:.2f} in decoder masks, {means['encoder_slots']:.2f} in encoder masks"
     facts["slots in use"] = f"{used}, of {means['slots']:.2f}"
     facts["trained by"] = result.provenance.losses
@@ -113,12 +114,3 @@ def _facts(evaluation: Evaluation) -> str:
     facts["images per second"] = f"{scored.images_per_second:.1f}, the model alone on {result.settings.device}"
     facts["sha256"] = data.sha256
     return "\n".join(f"{name:<20}{fact}" for name, fact in facts.items())
-
-
-def _check_writable(folder: Path) -> None:
-    """Known before minutes are spent on scores."""
-    from cocanet.files import existing_parent
-
-    parent = existing_parent(folder)
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ValueError(f"cannot write to {folder}: {parent} is not a folder that you may write to")

@@ -32,6 +32,7 @@ class Import:
         from cocanet.cli.console import ConsoleWatcher
         from cocanet.data.filling import fill
         from cocanet.data.readers import open_source
+        from cocanet.data.readers.files import DamagedFile
 
         watcher = ConsoleWatcher()
         with watcher.console.status("looking at the files"):
@@ -45,4 +46,9 @@ class Import:
             )
         for reason in source.recipe.get("left_out", []):
             watcher.say(f"left out {reason}")
-        fill(source, self.out, watcher=watcher)
+        try:
+            fill(source, self.out, watcher=watcher)
+        except DamagedFile as error:
+            if self.format != "folder":
+                raise
+            raise DamagedFile(f"{error}; with --skip-damaged such images are left out") from None

@@ -21,6 +21,7 @@ from cocanet.report.tables import (
     steps_text,
     tested_on,
 )
+from cocanet.words import plural
 
 LONGEST_REASON = 160
 NOTHING = "–"
@@ -123,7 +124,7 @@ def cost_rows(rows: Sequence[Row]) -> Iterator[list[Cell]]:
 def notes(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = ()) -> Iterator[str]:
     """What one must know to read the tables, a sentence or two each."""
     size = "the batch size of its preset" if comparison.batch_size is None else f"batches of {comparison.batch_size}"
-    threads = f"{comparison.threads} thread{'s' if comparison.threads > 1 else ''}"
+    threads = plural(comparison.threads, "thread")
     yield f"Every run had {_time(comparison)} of training on {threads}, with {size}, validation included."
     yield "Bold is the best of our runs."
     if any(group.paper for group in groups_of(rows)):
@@ -204,7 +205,7 @@ def _best(groups: Sequence[Group], name: str, best: Best, text: Callable[[Group]
 
 
 def _time(comparison: Comparison) -> str:
-    return f"{comparison.minutes:g} minute{'' if comparison.minutes == 1 else 's'}"
+    return plural(comparison.minutes, "minute")
 
 
 def _seeds(row: Row) -> list[Cell]:

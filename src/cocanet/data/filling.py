@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from rich.filesize import decimal
 from cocanet.data.sample import Source
 from cocanet.data.store import Store
 from cocanet.data.store_writer import estimate_bytes, finished_samples, write_store
-from cocanet.files import existing_parent
+from cocanet.files import check_folder_writable, existing_parent
 from cocanet.watch import QUIET, Watcher
 from cocanet.words import plural
 
@@ -20,10 +19,8 @@ def fill(source: Source, out: Path, *, workers: int = 1, watcher: Watcher = QUIE
     """Write `source` to `out`; Ctrl-C leaves what the same call can continue."""
     done = finished_samples(source, out)
     needed = round(estimate_bytes(source) * max(0, len(source) - done) / len(source))
-    parent = existing_parent(out)
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ValueError(f"cannot write to {out}: {parent} is not a folder that you may write to")
-    free = shutil.disk_usage(parent).free
+    check_folder_writable(out)
+    free = shutil.disk_usage(existing_parent(out)).free
     watcher.say(f"{plural(len(source), 'sample')}, about {decimal(needed)} to write to {out} ({decimal(free)} free)")
     if needed > free:
         raise ValueError(f"{out} needs about {decimal(needed)}, but its disk has only {decimal(free)} free")

@@ -19,6 +19,7 @@ from jaxtyping import Float, Int, Int64, UInt8
 from torch import Tensor
 
 from cocanet.data.augment import crop_offsets, pad_and_crop
+from cocanet.words import plural
 
 
 class Batch(NamedTuple):
@@ -98,7 +99,7 @@ class Loader:
     def __init__(self, data: GatherSource, config: LoaderConfig, *, device: torch.device | str = "cpu") -> None:
         if len(data) == 0 or (config.drop_last and len(data) < config.batch_size):
             raise ValueError(
-                f"{len(data)} samples do not fill a batch of {config.batch_size}; "
+                f"a batch of {config.batch_size} needs more than {plural(len(data), 'sample')}; "
                 "use a smaller batch_size or drop_last=False"
             )
         self.data, self.config, self.device = data, config, torch.device(device)
@@ -124,7 +125,7 @@ class Loader:
                 raise ValueError(f"the run was started with {name} {state[name]}, this loader has {here}")
         position = Position(int(state["epoch"]), int(state["sample"]))
         if position.epoch < 0 or not 0 <= position.sample <= len(self.data):
-            raise ValueError(f"{position} lies outside of {len(self.data)} samples")
+            raise ValueError(f"{position} lies outside of {plural(len(self.data), 'sample')}")
         self.position = position
 
     def __iter__(self) -> Iterator[Batch]:

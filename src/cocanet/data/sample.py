@@ -12,7 +12,8 @@ from jaxtyping import UInt8
 class Sample(NamedTuple):
     """One image with its instance labels.
 
-    Labels 0 … background-1 are background segments, the objects follow. `factors` holds one array per factor of
+    Labels 0 … background-1 are background segments, the objects follow; all are `UNLABELLED` where this image's
+    segments are not known while those of others are. `factors` holds one array per factor of
     variation (position, shape, colour, …), its first axis running over the objects of this image.
     """
 

@@ -9,6 +9,8 @@ from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from cocanet.data.store import Store
+from cocanet.labels import UNLABELLED
+from cocanet.words import plural
 
 _TILE = 128
 _SEAM, _GAP, _MARGIN, _HEADER = 3, 14, 20, 44
@@ -41,7 +43,9 @@ def draw_sheet(store: Store, *, count: int = 30, first: int = 0) -> Image.Image:
     images, labels = store.gather(indices)
     tiles = [images]
     if store.has_labels:
-        tiles.append(mask_colours(store.background_labels)[labels])
+        masks = mask_colours(store.background_labels)[labels]
+        masks[(labels == UNLABELLED).all(axis=(1, 2))] = _PAPER
+        tiles.append(masks)
     scale = max(1, round(_TILE / store.meta.height))
     height, side = store.meta.height * scale, store.meta.width * scale
     width = len(tiles) * (side + _SEAM) - _SEAM
@@ -69,7 +73,7 @@ def _columns(count: int, aspect: float) -> int:
 
 def _write_title(canvas: Image.Image, store: Store) -> None:
     name = describe(store)
-    text = f"{name}    {len(store):,} images of {store.meta.width} by {store.meta.height} px"
+    text = f"{name}    {plural(len(store), 'image')} of {store.meta.width} by {store.meta.height} px"
     font = ImageFont.load_default(16)
     draw = ImageDraw.Draw(canvas)
     while draw.textlength(text, font=font) > canvas.width - 2 * _MARGIN and len(text) > 8:

@@ -1,22 +1,27 @@
 """Which images a run trains on, which it watches, and which the final scores come from.
 
-Scenes that we generate have a seed for each split, so the test split of a preset is frozen: the same 2000 images on
-every machine. A store of the user's is divided as the paper divides its files: the first images train, the last test.
+Scenes that we generate have a seed for each split, so the test split of a preset is frozen: the same 2000 images each
+time, but for the last bits where another graphics driver renders them. A store of published files is divided as the
+paper divides them: the first images train, the last test. The user's own images are in the order of their names, which
+may well sort them by kind, so they are shuffled first.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from jaxtyping import Int
 
 from cocanet.config import DataConfig
 from cocanet.data.filling import fill
 from cocanet.data.loader import GatherSource
 from cocanet.data.scenes import make_scenes
+from cocanet.data.scenes.streams import uniforms
 from cocanet.data.store import Store
 from cocanet.data.store_format import META, read_meta
 from cocanet.data.views import Images, Part, Resized, size_of
@@ -26,18 +31,30 @@ Split = Literal["train", "validation", "test"]
 
 SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
 TEST_IMAGES = 2000
+"""Of every data set (Sec. 4.2)."""
 VALIDATION_IMAGES = 320
 RENDERED_TRAIN_IMAGES = 10_000
 """Rendered scenes take minutes to make; those that are drawn cost nothing and come in the published number."""
 PUBLISHED_TRAIN_IMAGES = 90_000
+DIVISION_SEED = 0
 
 
 def open_split(
-    data: DataConfig, split: Split, path: Path | None = None, images: int | None = None, watcher: Watcher = QUIET
+    data: DataConfig,
+    split: Split,
+    path: Path | None = None,
+    images: int | None = None,
+    watcher: Watcher = QUIET,
+    *,
+    shuffle: bool = False,
 ) -> Images:
-    """A split of the user's store at `path`, or of scenes that are made for it; `images` is how many to make."""
+    """A split of the user's store at `path`, or of scenes that are made for it; `images` is how many to make.
+
+    With `shuffle` a store of the user's own images is divided at random, the same way each time; runs from before
+    there was such a division go without it.
+    """
     if path is not None:
-        return _split_of_store(path, split)
+        return _split_of_store(path, split, shuffle)
     count = VALIDATION_IMAGES if split == "validation" else TEST_IMAGES
     if split == "train":
         published = images or PUBLISHED_TRAIN_IMAGES
@@ -94,24 +111,46 @@ def is_complete(folder: Path) -> bool:
     return (folder / META).exists() and read_meta(folder).complete
 
 
-def _split_of_store(path: Path, split: Split) -> Images:
+def holds_own_images(path: Path) -> bool:
+    """Whether a data folder was imported from images of the user's, whose order says no more than their names."""
+    folder = next((folder for folder in (path / "train", path) if (folder / META).exists()), None)
+    return folder is not None and _is_own(read_meta(folder).recipe)
+
+
+def protocol_part(store: Store, *, shuffle: bool = False) -> Part:
+    """All of a test store, but no more than the protocol's number of images: the first of them."""
+    return Part(store, 0, min(len(store), TEST_IMAGES), _order(store, shuffle))
+
+
+def _split_of_store(path: Path, split: Split, shuffle: bool) -> Images:
     if not path.exists():
         raise ValueError(f"the data folder {path} does not exist; `coca scenes` or `coca import` makes one")
     for name in {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}[split]:
         if (path / name / "meta.json").exists():
             store = Store(path / name)
-            return Part(store, 0, len(store))
+            return protocol_part(store, shuffle=shuffle) if split == "test" else Part(store, 0, len(store))
     if (path / "train" / "meta.json").exists():
-        return _divide(Store(path / "train"), split)
-    return _divide(Store(path), split)
+        return _divide(Store(path / "train"), split, shuffle)
+    return _divide(Store(path), split, shuffle)
 
 
-def _divide(store: Store, split: Split) -> Part:
-    """Train, validation and test in the store's order; a tenth at most for each of the last two."""
+def _divide(store: Store, split: Split, shuffle: bool) -> Part:
+    """Train, validation and test one after the other; a tenth at most for each of the last two."""
     count = len(store)
     if count < 10:
         return Part(store, 0, count)
     test = count - min(TEST_IMAGES, count // 10)
     validation = test - min(VALIDATION_IMAGES, count // 10)
     bounds = {"train": (0, validation), "validation": (validation, test), "test": (test, count)}
-    return Part(store, *bounds[split])
+    return Part(store, *bounds[split], _order(store, shuffle))
+
+
+def _order(store: Store, shuffle: bool) -> Int[np.ndarray, " n"] | None:
+    if not (shuffle and _is_own(store.recipe)):
+        return None
+    drawn = uniforms(DIVISION_SEED, np.arange(len(store)), first=0, draws=1)
+    return np.argsort(drawn[:, 0], kind="stable")
+
+
+def _is_own(recipe: Mapping[str, Any]) -> bool:
+    return recipe.get("name") == "folder"

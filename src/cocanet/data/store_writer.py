@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Int
 
+from cocanet.config.plain import first_difference
 from cocanet.data.factors import pack_factors
 from cocanet.data.sample import Sample, Source
 from cocanet.data.store import Store
@@ -167,7 +168,8 @@ def _same_store(out: Path, planned: StoreMeta) -> StoreMeta:
     for name in planned.__dataclass_fields__:
         there, wanted = getattr(found, name), getattr(planned, name)
         if name != "shards" and there != wanted:
-            raise ValueError(f"{out} holds a store with {name} {there}, not {wanted}; choose another folder")
+            difference = first_difference(there, wanted, name) or f"another {name}"
+            raise ValueError(f"{out} holds a store with {difference}; choose another folder")
     check_sizes(out, found)
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -32,11 +32,13 @@ class Images(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of a store."""
+    """A stretch of a store, in the store's order or in another."""
 
     store: Store
     start: int
     stop: int
+    order: Int[np.ndarray, " n"] | None = field(default=None, compare=False, repr=False)
+    """Of all the store's samples."""
 
     @property
     def background_labels(self) -> int:
@@ -53,7 +55,8 @@ class Part:
         outside = indices[(indices < 0) | (indices >= len(self))]
         if len(outside):
             raise IndexError(f"sample {outside[0]} of {len(self)}")
-        return self.store.gather(indices + self.start)
+        rows = indices + self.start
+        return self.store.gather(rows if self.order is None else self.order[rows])
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,8 @@ class Result:
     """The paper's row beside ours."""
     versions: dict[str, str] = field(default_factory=dict)
     provenance: Provenance = field(default_factory=Provenance)
+    images_without_labels: int = 0
+    """They count in the MSE and the slots only."""
 
     @property
     def shown(self) -> list[str]:

@@ -25,7 +25,7 @@ from cocanet.evaluation.result import Asked, Provenance, Result, ScoredImages
 from cocanet.evaluation.settings import EvaluationSettings
 from cocanet.metrics.table import OVERLAPS, SCORES, SLOTS
 from cocanet.paper_scores import TITLES, PaperRow, paper_row
-from cocanet.runs.folder import trained_on
+from cocanet.runs.folder import OwnData, trained_on
 from cocanet.watch import QUIET, Update, Watcher
 from cocanet.weights import Trained, open_model
 
@@ -64,6 +64,7 @@ class Evaluation:
             slots={name: _number(means[name]) for name in SLOTS},
             images=len(images),
             images_without_foreground=labels,
+            images_without_labels=self.scored.images_without_labels,
             images_per_second=round(self.scored.images_per_second, 2),
             data=ScoredImages(
                 name=self.data.name,
@@ -175,10 +176,10 @@ def repeatable() -> Iterator[None]:
         yield
 
 
-def _is_elsewhere(data: EvaluationData, own: Path | None) -> bool:
+def _is_elsewhere(data: EvaluationData, own: OwnData | None) -> bool:
     if data.path is None or own is None:
-        return data.path != own
-    return own.exists() and data.path.resolve() != own.resolve()
+        return data.path is not None
+    return own.path.exists() and data.path.resolve() != own.path.resolve()
 
 
 def _number(value: float) -> float | None:

@@ -14,6 +14,8 @@ from jaxtyping import Float, Int
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
+from cocanet.labels import UNLABELLED
+
 BACKGROUND = (0.45, 0.45, 0.45)
 PALETTE = np.array(
     [
@@ -48,6 +50,11 @@ def background_slot(segments: Int[Tensor, "h w"], truth: Int[Tensor, "h w"], bac
         return -1
     labels, first, pixels = np.unique(covered, return_index=True, return_counts=True)
     return int(labels[np.lexsort((first, -pixels))[0]])
+
+
+def known_truth(truth: Int[Tensor, "h w"] | None) -> Int[Tensor, "h w"] | None:
+    """The true segments of an image; None also if it is one that nobody labelled."""
+    return None if truth is None or bool((truth == UNLABELLED).all()) else truth
 
 
 def truth_numbers(truth: Int[Tensor, "h w"], background_labels: int) -> Int[np.ndarray, "h w"]:
@@ -92,6 +99,7 @@ def slot_numbers(
     background most is grey, as in the paper's Figure 3; without a truth the first segmentation's largest segment is
     taken for the background.
     """
+    truth = known_truth(truth)
     references = [] if truth is None else [truth_numbers(truth, background_labels)]
     if truth is None:
         largest = background_slot(found[0], torch.zeros_like(found[0]), 1)

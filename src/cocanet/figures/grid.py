@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from cocanet.figures.canvas import GAP, MARGIN, NORMAL, TITLE, Box, blank, pixels, show, write
-from cocanet.figures.colours import paint, slot_numbers, truth_numbers
+from cocanet.figures.colours import known_truth, paint, slot_numbers, truth_numbers
 from cocanet.metrics.functional.contingency import hard_labels
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Output
@@ -56,15 +56,19 @@ def discovery_rows(
     output: Output,
     background_labels: int,
 ) -> list[list[Float[np.ndarray, "h w 3"]]]:
-    """For each image its panels: image, reconstruction, true segments if they are known, decoder and encoder masks."""
+    """For each image its panels: image, reconstruction, true segments if they are known, decoder and encoder masks.
+
+    Where only some images have a truth, the others have white in its place.
+    """
     decoder, encoder = hard_labels(output.decoder_masks), hard_labels(output.encoder_masks)
     slots = output.decoder_masks.shape[1]
     rows = []
     for index, image in enumerate(images):
         pictures = [pixels(image), pixels(output.reconstruction[index])]
-        labels = None if truth is None else truth[index]
-        if labels is not None:
-            pictures.append(paint(truth_numbers(labels, background_labels)))
+        labels = None if truth is None else known_truth(truth[index])
+        if truth is not None:
+            white = np.ones_like(pictures[0])
+            pictures.append(white if labels is None else paint(truth_numbers(labels, background_labels)))
         found = [decoder[index], encoder[index]]
         for segments, numbers in zip(found, slot_numbers(found, slots, labels, background_labels), strict=True):
             pictures.append(paint(numbers[segments.cpu().numpy()]))

@@ -37,6 +37,7 @@ from cocanet.metrics.functional.contingency import hard_labels
 from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Level, Output
+from cocanet.words import plural
 
 _PARTS = ("scope", "affinity", "cluster")
 _BETWEEN = 0.34
@@ -179,7 +180,7 @@ def _write_parts(figure: Figure, layout: _Layout, column: int, titles: Sequence[
 def _title(levels: Sequence[Level], number: int, steps: int) -> str:
     last = number == len(levels) - 1
     count, what = (steps, "slot") if last else (levels[number].clusters.masks.shape[1], "window")
-    return f"level {number + 1}: {count} {what}{'s' if count > 1 else ''}"
+    return f"level {number + 1}: {plural(count, what)}"
 
 
 def _draw_anchors(figure: Figure, panel: Panel, choice: Choices, window: Window) -> None:

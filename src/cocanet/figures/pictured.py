@@ -16,10 +16,12 @@ from cocanet.data.splits import at_size, open_split
 from cocanet.data.views import Images
 from cocanet.figures import KINDS
 from cocanet.figures.saving import check_format, save
+from cocanet.files import check_folder_writable
 from cocanet.models.model import ObjectModel
 from cocanet.runs.folder import trained_on
 from cocanet.watch import QUIET, Watcher
 from cocanet.weights import open_model
+from cocanet.words import plural
 
 
 class Pictured(NamedTuple):
@@ -43,15 +45,19 @@ def save_figure(
     """Draw what a trained model makes of images: of the store at `data`, or of its preset's validation split."""
     out = Path(f"{kind}.png") if out is None else out
     check_format(out)
+    if out.is_dir():
+        raise ValueError(f"cannot write a picture to {out}: it is a folder")
+    check_folder_writable(out.parent)
     count = _check_count(kind, count)
     trained = open_model(weights)
-    folder = data or trained_on(weights)
-    images = open_split(trained.preset.data, "validation", folder, watcher=watcher)
+    own = trained_on(weights)
+    folder = data or (own.path if own else None)
+    shuffle = own is not None and own.shuffle
+    images = open_split(trained.preset.data, "validation", folder, watcher=watcher, shuffle=shuffle)
     images = at_size(images, trained.preset.model.image_size, trained.preset.data, folder)
     pictured = pick(images, count, first)
     save(draw(kind, trained.model, pictured), out)
-    number = len(pictured.images)
-    watcher.say(f"{out}: {kind} of {number} image{'s' if number > 1 else ''} through {trained.path}")
+    watcher.say(f"{out}: {kind} of {plural(len(pictured.images), 'image')} through {trained.path}")
     return out
 
 

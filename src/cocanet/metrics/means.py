@@ -33,14 +33,21 @@ class ImageMeans(Metric):
         values = None if fill is None else torch.tensor(fill, dtype=torch.float64)
         self.register_buffer("fill", values, persistent=False)
 
-    def add(self, scores: Float64[Tensor, "b scores"], lacking: Bool[Tensor, "b scores"]) -> None:
-        """Count a batch of scores, some of which images do not have."""
+    def add(
+        self,
+        scores: Float64[Tensor, "b scores"],
+        lacking: Bool[Tensor, "b scores"],
+        unknown: Bool[Tensor, "b scores"] | None = None,
+    ) -> None:
+        """Count a batch of scores, some of which images do not have. What is `unknown` is not counted at all."""
         scores, lacking = scores.to(self.total.device), lacking.to(self.total.device)
+        unknown = torch.zeros_like(lacking) if unknown is None else unknown.to(self.total.device)
         self.empty += lacking.sum(0)
         if self.fill is not None:
             scores, lacking = torch.where(lacking, self.fill, scores), torch.zeros_like(lacking)
-        self.total += scores.masked_fill(lacking, 0).sum(0)
-        self.scored += (~lacking).sum(0)
+        without = lacking | unknown
+        self.total += scores.masked_fill(without, 0).sum(0)
+        self.scored += (~without).sum(0)
 
     def means(self) -> Float64[Tensor, " scores"]:
         """NaN for a score that no image has."""

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from cocanet.metrics.functional.ari import adjusted_rand_index
-from cocanet.metrics.functional.contingency import mask_contingency
+from cocanet.metrics.functional.contingency import is_labelled, mask_contingency
 from cocanet.metrics.functional.covering import segmentation_covering
 from cocanet.metrics.functional.overlap import best_slot_overlap
 from cocanet.metrics.functional.reconstruction import reconstruction_error
@@ -22,8 +22,9 @@ from cocanet.models.output import Output
 def score_images(
     output: Output, labels: Int[Tensor, "b h w"], images: Float[Tensor, "b 3 h w"], background_labels: int
 ) -> dict[str, Float64[Tensor, " b"]]:
-    """All scores of the table for each image; NaN where an image has no foreground to score."""
-    scores = {}
+    """All scores of the table for each image; NaN where it has no foreground, or no labels, to score."""
+    scores, known = {}, is_labelled(labels)
+    labels = labels * known[:, None, None]
     for side, masks in (("decoder", output.decoder_masks), ("encoder", output.encoder_masks)):
         table = mask_contingency(labels, masks)
         for suffix, ignored in (("_fg", background_labels), ("", 0)):
@@ -33,17 +34,21 @@ def score_images(
         scores[f"{side}_slots"] = slots_with_pixels(table, output.in_use).double()
     scores["mse"] = reconstruction_error(output.mixture, images)
     scores["slots"] = output.in_use.sum(1).double()
-    return {name: scores[name] for name in TABLE}
+    return {
+        name: scores[name].masked_fill(~known, torch.nan) if score.labelled else scores[name]
+        for name, score in TABLE.items()
+    }
 
 
 class SegmentationScores(ImageMeans):
     """Means of all scores of the table, and how many images there were, with and without foreground.
 
     Images without foreground are left out of the scores of the foreground; with `compat` they count as in the
-    paper's code, as an ARI of 1 and a covering of 0.
+    paper's code, as an ARI of 1 and a covering of 0. Images without labels are in none of the scores that need them.
     """
 
     foreground: Bool[Tensor, " scores"]
+    of_masks: Bool[Tensor, " scores"]
 
     def __init__(self, background_labels: int, *, compat: bool = False, **options: Any) -> None:
         fill = [score.empty for score in TABLE.values()]
@@ -51,12 +56,18 @@ class SegmentationScores(ImageMeans):
         self.background_labels = background_labels
         foreground = torch.tensor([score.foreground for score in TABLE.values()])
         self.register_buffer("foreground", foreground, persistent=False)
+        self.register_buffer("of_masks", torch.tensor([score.labelled for score in TABLE.values()]), persistent=False)
 
     def update(self, output: Output, labels: Int[Tensor, "b h w"], images: Float[Tensor, "b 3 h w"]) -> None:
         parts = score_images(output, labels, images, self.background_labels)
-        scores = torch.stack(list(parts.values()), 1).to(self.total.device)
+        self.count(torch.stack(list(parts.values()), 1), is_labelled(labels))
+
+    def count(self, scores: Float64[Tensor, "b scores"], labelled: Bool[Tensor, " b"]) -> None:
+        """Count images by their scores."""
+        scores, labelled = scores.to(self.total.device), labelled.to(self.total.device)
+        unknown = ~labelled[:, None] & self.of_masks
         # A score that is not a number for any other reason shall be seen in the mean.
-        self.add(scores, scores.isnan() & self.foreground)
+        self.add(scores, scores.isnan() & self.foreground & ~unknown, unknown)
 
     def compute(self) -> dict[str, Tensor]:
         """By name: all of the table, `images`, `images_without_foreground`."""

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from cocanet.metrics.functional.ari import adjusted_rand_index
-from cocanet.metrics.functional.contingency import contingency, hard_labels, mask_contingency
+from cocanet.metrics.functional.contingency import contingency, hard_labels, is_labelled, mask_contingency
 from cocanet.metrics.functional.covering import segmentation_covering
 from cocanet.metrics.functional.overlap import (
     best_slot_overlap,
@@ -37,6 +37,14 @@ OVERLAPS = (
 )
 
 
+def _labelled_only(
+    masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]
+) -> tuple[Float[Tensor, "n k h w"], Int[Tensor, "n h w"]]:
+    """The images whose true segments are known."""
+    known = is_labelled(labels)
+    return masks[known], labels[known]
+
+
 class AdjustedRandIndex(ImageMeans):
     """Mean ARI of masks, without the pixels of the first `ignored` labels."""
 
@@ -47,6 +55,7 @@ class AdjustedRandIndex(ImageMeans):
         self.ignored = ignored
 
     def update(self, masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]) -> None:
+        masks, labels = _labelled_only(masks, labels)
         scores = adjusted_rand_index(mask_contingency(labels, masks), self.ignored).unsqueeze(1)
         self.add(scores, scores.isnan())
 
@@ -64,6 +73,7 @@ class SegmentationCovering(ImageMeans):
         self.ignored, self.by_area = ignored, by_area
 
     def update(self, masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]) -> None:
+        masks, labels = _labelled_only(masks, labels)
         table = mask_contingency(labels, masks)
         scores = segmentation_covering(table, self.ignored, by_area=self.by_area).unsqueeze(1)
         self.add(scores, scores.isnan())
@@ -85,6 +95,7 @@ class ForegroundOverlap(ImageMeans):
         self.background_labels = background_labels
 
     def update(self, masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]) -> None:
+        masks, labels = _labelled_only(masks, labels)
         predicted, slots, background = hard_labels(masks), masks.shape[1], self.background_labels
         table, chosen = contingency(labels, predicted, None, slots), border_slot(predicted, slots)
         parts = (

@@ -18,6 +18,7 @@ from cocanet.config import (
 )
 from cocanet.config.windows import Window
 from cocanet.presets.quick import with_quick_recipe
+from cocanet.words import plural
 
 SMALLEST, LARGEST, UNIT = 32, 256, 16
 TWO_LEVELS_UP_TO = 64
@@ -125,7 +126,7 @@ def _reasons(image_size: tuple[int, int], model: CocaNetConfig) -> tuple[str, ..
     )
     return (
         f"{rows}×{columns} pixels: {resized}",
-        f"{len(model.levels)} levels, as in the paper's models of this size: {steps}",
+        f"{plural(len(model.levels), 'level')}, as in the paper's models of this size: {steps}",
         f"{model.slots} slots (--slots): at most so many objects in an image, with the background",
         f"decoder: {decoder}",
     )

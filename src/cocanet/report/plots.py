@@ -14,6 +14,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from cocanet.figures import PALETTE
 from cocanet.metrics.table import title
 from cocanet.report.runs import Group, Measured
+from cocanet.words import plural
 
 PLOTTED = ("decoder_ari_fg", "encoder_ari_fg", "decoder_msc_fg", "mse")
 CLOCKS = {"seconds": "minutes of training", "images": "images seen"}
@@ -95,4 +96,4 @@ def _shorten(value: float) -> str:
 
 
 def _seeds(group: Group) -> str:
-    return f"{len(group.runs)} seed{'s' if len(group.runs) > 1 else ''}"
+    return plural(len(group.runs), "seed")

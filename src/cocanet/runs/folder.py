@@ -11,22 +11,22 @@ pictures/           fixed validation scenes as they were discovered
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from rich.filesize import decimal
 
 from cocanet.config import Preset, RunConfig
 from cocanet.config.plain import first_difference, from_plain, to_plain
+from cocanet.data.splits import holds_own_images
+from cocanet.files import check_folder_writable, existing_parent, read_json, sync_folder, write_atomically
 from cocanet.weights import shipped_names
-from cocanet.files import existing_parent, read_json, sync_folder, write_atomically
 
 FORMAT = "cocanet-run"
 VERSION = 1
@@ -39,6 +39,8 @@ class DataChoice:
     path: str | None = None
     images: int | None = None
     """How many scenes to make for training."""
+    shuffle: bool = False
+    """Whether a user's own images were shuffled before they were divided; older runs did not, and have no word of it."""
 
 
 @dataclass(frozen=True)
@@ -112,15 +114,31 @@ def own_folder(source: str | Path) -> Path | None:
     return Path(source) if not named and Path(source).is_dir() else None
 
 
-def trained_on(source: str | Path) -> Path | None:
+class OwnData(NamedTuple):
+    """The user's data that a run was trained on, and how it was divided."""
+
+    path: Path
+    shuffle: bool
+
+
+def trained_on(source: str | Path) -> OwnData | None:
     """The user's data that the run of a folder, or of a checkpoint in one, was trained on."""
     if isinstance(source, str) and source in shipped_names():
         return None
     folder = RunFolder(own_folder(source) or Path(source).parent)
     if not Path(source).exists() or not folder.exists:
         return None
-    given = folder.read_settings().data.path
-    return None if given is None else Path(given)
+    data = folder.read_settings().data
+    return None if data.path is None else OwnData(Path(data.path), data.shuffle)
+
+
+def with_division(settings: Settings, resumed: RunFolder | None) -> Settings:
+    """The settings with the division of data that the resumed run has; a new run shuffles a user's own images."""
+    if resumed is not None:
+        shuffle = resumed.read_settings().data.shuffle
+    else:
+        shuffle = settings.data.path is not None and holds_own_images(Path(settings.data.path))
+    return replace(settings, data=replace(settings.data, shuffle=shuffle))
 
 
 def check_new(folder: RunFolder) -> None:
@@ -146,10 +164,8 @@ def check_same(folder: RunFolder, settings: Settings) -> None:
 
 def check_writable(folder: RunFolder, needed: int) -> None:
     """The disk takes a run of `needed` bytes; known before hours are spent on it."""
-    parent = existing_parent(folder.path)
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise ValueError(f"cannot write to {folder.path}: {parent} is not a folder that you may write to")
-    free = shutil.disk_usage(parent).free
+    check_folder_writable(folder.path)
+    free = shutil.disk_usage(existing_parent(folder.path)).free
     if free < needed:
         raise ValueError(f"{folder.path} needs about {decimal(needed)}, but its disk has only {decimal(free)} free")
     folder.path.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cocanet.data.loader import Batch
 from cocanet.runs import journal
-from cocanet.runs.folder import RunFolder, Settings, check_new, check_same
+from cocanet.runs.folder import RunFolder, Settings, check_new, check_same, with_division
 from cocanet.train.checkpoint import Standing, save_checkpoint
 from cocanet.train.display import Display
 from cocanet.train.interrupt import Interrupt, Stopped
@@ -41,6 +41,7 @@ def train(settings: Settings, out: Path, *, resume: bool = False, display: Displ
     """
     folder = RunFolder(out)
     resume = resume and folder.exists
+    settings = with_division(settings, folder if resume else None)
     check_same(folder, settings) if resume else check_new(folder)
     fabric = make_fabric(settings)
     fabric.launch()

@@ -12,7 +12,7 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 
 from cocanet.config import RunConfig, TrainConfig
 from cocanet.data.loader import Loader, LoaderConfig
-from cocanet.data.splits import at_size, open_split
+from cocanet.data.splits import Split, at_size, open_split
 from cocanet.data.views import Images
 from cocanet.models.build import build
 from cocanet.models.model import ObjectModel
@@ -102,12 +102,7 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool, 
         display = Display()
     display.begin(settings)
     with fabric.rank_zero_first(local=True):
-        path = Path(settings.data.path) if settings.data.path else None
-        both = (
-            open_split(preset.data, "train", path, settings.data.images, display),
-            open_split(preset.data, "validation", path, watcher=display),
-        )
-        images, validation = (at_size(split, preset.model.image_size, preset.data, path) for split in both)
+        images, validation = _open(settings, "train", display), _open(settings, "validation", display)
     config = LoaderConfig(
         preset.train.batch_size,
         seed=run.seed,
@@ -141,6 +136,13 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool, 
         ),
         standing=standing,
     )
+
+
+def _open(settings: Settings, split: Split, display: Display) -> Images:
+    data, preset = settings.data, settings.preset
+    path = Path(data.path) if data.path else None
+    images = open_split(preset.data, split, path, data.images, display, shuffle=data.shuffle)
+    return at_size(images, preset.model.image_size, preset.data, path)
 
 
 def _prepare_folder(

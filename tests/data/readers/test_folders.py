@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 
 from cocanet.data.readers import open_source
+from cocanet.data.store_writer import write_store
+from cocanet.labels import UNLABELLED
 from tests.data.readers.writers import (
     blocks,
     picture,
@@ -96,7 +98,7 @@ def test_birds(tmp_path: Path) -> None:
     source = open_source("birds", root)
     for index, (top, bottom, left, right) in enumerate(crops):
         assert_close(source[index].image, reference_bilinear(images[index][top:bottom, left:right], 128))
-        expected = np.zeros((128, 128), dtype=np.uint8)
+        expected = np.full((128, 128), UNLABELLED, dtype=np.uint8)
         if index != 1:
             expected = reference_nearest((masks[index] > 0)[top:bottom, left:right], 128).astype(np.uint8)
         np.testing.assert_array_equal(source[index].labels, expected)
@@ -104,8 +106,21 @@ def test_birds(tmp_path: Path) -> None:
     train, val = (open_source("birds", root, split=split) for split in ("train", "val"))
     np.testing.assert_array_equal(train[1].image, source[2].image)
     assert (len(val), val.has_labels) == (1, False)
+    assert not val[0].labels.any(), "a part without any mask is one without labels"
     with pytest.raises(ValueError, match="lists no image of this split"):
         open_source("birds", root, split="test")
+
+
+def test_birds_without_a_mask_are_no_continuation_of_an_older_store(tmp_path: Path) -> None:
+    images, masks = scenes(2, 60, 60, 2)
+    source = open_source(
+        "birds", write_birds(tmp_path / "cub", images, [masks[0] > 0, None], [(9, 9, 30, 30)] * 2, [0, 0])
+    )
+    older = open_source("birds", tmp_path / "cub")
+    older.recipe = {key: value for key, value in source.recipe.items() if key != "unlabelled"}  # type: ignore[misc]
+    write_store(older, tmp_path / "store")
+    with pytest.raises(ValueError, match="unlabelled"):
+        write_store(source, tmp_path / "store")
 
 
 def test_flowers(tmp_path: Path) -> None:

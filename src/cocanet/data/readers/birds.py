@@ -1,8 +1,8 @@
 """Caltech-UCSD Birds (CUB-200-2011) with the split of the unsupervised segmentation papers.
 
 Every image is cropped to a square around the bird's box, one and a half times as wide as its longer side,
-clipped at the border and stretched to 128 × 128. Images without a segmentation have no object: their labels
-are all zero.
+clipped at the border and stretched to 128 × 128. The labels of an image without a segmentation are
+`UNLABELLED` everywhere, so that it can train a model but enters no score that needs a true mask.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cocanet.data.readers.images import Box, crop_sample, read_image, read_pictu
 from cocanet.data.readers.reader import Reader
 from cocanet.data.readers.splits import PARTS, parse_split
 from cocanet.data.sample import Sample
+from cocanet.labels import UNLABELLED
 
 IMAGES, BOXES, SPLIT = "images.txt", "bounding_boxes.txt", "train_val_test_split.txt"
 SIZE = 128
@@ -52,6 +53,8 @@ class BirdsReader(Reader):
             "size": self._size,
             "count": len(self),
             "segmented": segmented,
+            # Stores of before have zeros there, which is another store.
+            **({"unlabelled": UNLABELLED} if 0 < segmented < len(self) else {}),
         }
 
     def __len__(self) -> int:
@@ -92,7 +95,7 @@ class BirdsReader(Reader):
         bird = self._birds[index]
         path = inside(self._root / "images", bird.name)
         image = read_image(path)
-        labels = np.zeros(image.shape[:2], dtype=np.uint8)
+        labels = np.full(image.shape[:2], UNLABELLED if self.has_labels else 0, dtype=np.uint8)
         if bird.segmented:
             mask = inside(self._root / "segmentations", _mask_name(bird.name))
             picture = read_picture(mask)

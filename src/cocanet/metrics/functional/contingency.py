@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
+
+from cocanet.labels import UNLABELLED
 
 
 def contingency(
@@ -31,6 +33,11 @@ def hard_labels(masks: Float[Tensor, "b k h w"]) -> Int64[Tensor, "b h w"]:
     """The slot with the largest mask at each pixel; the first of several equal ones."""
     # max, because argmax takes five times as long over a dimension that is not the last.
     return masks.max(1).indices
+
+
+def is_labelled(labels: Int[Tensor, "b h w"]) -> Bool[Tensor, " b"]:
+    """Whether an image's true segments are known."""
+    return (labels != UNLABELLED).flatten(1).any(1)
 
 
 def _check_labels(name: str, labels: Tensor, count: int | None) -> int:

@@ -1,0 +1,6 @@
+"""The one value of a label map that is neither background nor an object."""
+
+from __future__ import annotations
+
+UNLABELLED = 255
+"""Fills the label map of an image whose true segments nobody knows, in a set where other images have theirs."""
