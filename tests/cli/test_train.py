@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.metadata import version
 
 import pytest
 
@@ -69,8 +70,48 @@ def test_fewer_steps_keep_the_course_unless_it_is_given():
     assert (course.warmup_steps, course.half_life) == (7, 1000)
 
 
-def test_flags_may_come_before_the_preset():
-    assert parse(["--steps", "10", "clevr6"]).preset == "clevr6"
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--steps", "10", "clevr6"],
+        ["--out", "tetrominoes", "clevr6"],
+        ["--out", "auto", "tetrominoes-cpu"],
+        ["--steps", "1"],
+        ["--resume"],
+    ],
+)
+def test_the_preset_is_the_first_word_and_never_guessed(capsys, arguments):
+    assert "which preset? It comes first, `coca train PRESET …`" in refused(capsys, ["train", *arguments])
+
+
+def test_a_run_that_goes_on_knows_its_preset(tmp_path, quick):
+    out = ["--out", str(tmp_path / "run")]
+    main(["train", "tetrominoes-ras", *quick, *out])
+    main(["train", "--resume", *out, "--steps", "3"])
+    after = RunFolder(tmp_path / "run").read_settings()
+    assert (after.preset.name, after.preset.train.steps) == ("tetrominoes-ras", 3)
+
+
+def test_a_folder_called_like_a_preset_is_a_folder(tmp_path, quick, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    main(["train", "tetrominoes-ras", *quick, "--out", "tetrominoes"])
+    assert RunFolder(tmp_path / "tetrominoes").read_settings().preset.name == "tetrominoes-ras"
+
+
+def test_what_people_set_first_is_shown_first(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "tetrominoes", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    first = {
+        flag: next(i for i, line in enumerate(lines) if flag in line) for flag in ("--out", "--minutes", "--steps")
+    }
+    assert max(first.values()) < next(i for i, line in enumerate(lines) if "--model.dim" in line)
+    assert "PRESET" in lines[0]
+
+
+def test_version(capsys):
+    main(["--version"])
+    assert capsys.readouterr().out == f"coca {version('cocanet')}\n"
 
 
 def test_resume_takes_the_settings_of_the_run(tmp_path, quick, capsys):
@@ -118,7 +159,7 @@ def test_tensorboard_on_request(tmp_path, quick):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train"], "which preset? `coca train PRESET`: tetrominoes"),
+        (["train"], "which preset? It comes first, `coca train PRESET …`: tetrominoes"),
         (["train", "tetromino"], "unknown preset 'tetromino': did you mean tetrominoes?"),
         (["train", "clevr6-rsa"], "did you mean clevr6-ras?"),
         (["train", "tetrominoes", "--data", "/nowhere"], "the data folder /nowhere does not exist"),

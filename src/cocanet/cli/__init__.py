@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import tyro
@@ -72,6 +73,9 @@ def _in_words(error: Exception) -> str:
 
 
 def _run(arguments: list[str]) -> None:
+    if arguments == ["--version"]:
+        print(f"coca {version('cocanet')}")
+        return
     if arguments[:1] == ["train"]:
         # Its flags are a preset's fields; to know them takes torch, which the other commands need not wait for.
         from cocanet.cli.train import parse

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 
 from cocanet import presets
 from cocanet.cli import auto
 from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
 from cocanet.presets.auto import check_slots, choose
-from cocanet.runs.folder import DataChoice, RunFolder, Settings
+from cocanet.runs.folder import DataChoice, RunFolder, Settings, check_new
 from cocanet.words import plural
 
 
@@ -26,27 +25,29 @@ class Train:
     unless they are given too.
     """
 
-    preset: tyro.conf.Positional[str]
+    preset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")]
     """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; with -ras (random anchors), -dyna
     (dynamic slots), -dilated (a quarter of the candidates) or -cpu (the quick recipe) behind it, a variant; with
     slot-attention-, inv-sa-, bo-qsa- or genesis-v2- before it, a rival. Or auto, for your own images: with --data, a
-    folder of pictures or a store, and --slots, the objects in an image at most, it chooses a model that fits."""
-    model: Annotated[ModelConfig, tyro.conf.AvoidSubcommands]
-    scenes: DataConfig
-    train: tyro.conf.OmitArgPrefixes[TrainConfig]
+    folder of pictures or a store, and --slots, the objects in an image at most, it chooses a model that fits. It is
+    the first word; --resume --out RUN needs none."""
     run: tyro.conf.OmitArgPrefixes[RunConfig]
+    train: tyro.conf.OmitArgPrefixes[TrainConfig]
+    scenes: DataConfig
+    model: Annotated[ModelConfig, tyro.conf.AvoidSubcommands]
     data: Path | None = None
     """A store of images, or a folder with the stores train, validation and test; without it, scenes are made."""
     images: int | None = None
     """How many scenes to make for training; as many as published, or 10,000 of those that must be rendered."""
     out: Path | None = None
     """The run's folder; runs/PRESET/seed-N if left out."""
-    resume: tyro.conf.FlagCreatePairsOff[bool] = False
+    resume: bool = False
     """Go on with the run in the folder, with the settings it has except for the flags given now."""
     seeds: int = 1
     """Runs one after the other, on consecutive seeds, in the folders seed-N of the one given."""
 
     def carry_out(self) -> None:
+        from cocanet.cli.console import plain_console
         from cocanet.cli.display import RunDisplay
         from cocanet.train.loop import train
 
@@ -54,18 +55,16 @@ class Train:
             raise ValueError(f"seeds must be at least 1; got {self.seeds}")
         if self.seeds > 1 and self.run.devices * self.run.nodes > 1:
             raise ValueError(f"--seeds {self.seeds} runs in one process; with more devices, start every --seed itself")
-        console = Console()
+        console = plain_console()
         for seed in range(self.run.seed, self.run.seed + self.seeds):
             folder = self.folder(seed)
-            console.print(f"[bold]{self.preset}[/bold], seed {seed}, in {folder}", highlight=False)
+            console.print(f"{self.preset}, seed {seed}, in {folder}")
             if self.resume and not RunFolder(folder).exists:
-                console.print(f"there is no run in {folder} to resume: starting one", highlight=False, soft_wrap=True)
+                console.print(f"there is no run in {folder} to resume: starting one")
             end = train(self.settings(seed), folder, resume=self.resume, display=RunDisplay())
             console.print(
                 f"{folder}: {plural(end.step, 'step')}, {plural(end.images, 'image')}, {end.seconds / 60:.1f} minutes; "
-                f"`coca evaluate {folder}` scores it",
-                highlight=False,
-                soft_wrap=True,
+                f"`coca evaluate {folder}` scores it"
             )
 
     def folder(self, seed: int) -> Path:
@@ -87,77 +86,103 @@ class TrainAuto(Train):
     """Train a model that fits your own images: --data and --slots are all it needs to be told."""
 
     data: Path | None = None
-    """A folder of images, or a store of them. Required."""
-    slots: int = auto.Auto.slots
-    """At most so many objects in an image, with the background."""
-    size: int = auto.Auto.size
+    """A folder of images, or a store of them; needed unless a run is resumed."""
+    slots: int = auto.SLOTS
+    """Objects in an image at most, with the background."""
+    size: int = auto.SIZE
     """Pixels a side that a folder of images is brought to; a store has its own size."""
 
 
+@dataclass(frozen=True)
+class _Resumed:
+    """What a command without a preset must say: which run goes on."""
+
+    out: Path | None = None
+    resume: bool = False
+
+
 def parse(arguments: list[str]) -> Train:
-    """The command that the arguments after `coca train` ask for."""
-    name = _preset_name(arguments)
-    if name == auto.NAME:
+    """The command that the arguments after `coca train` ask for; the preset is the first of them."""
+    if not arguments or arguments[0].startswith("-"):
+        return _parse_without_preset(arguments)
+    if arguments[0] == auto.NAME:
         return _parse_auto(arguments)
-    preset = presets.find(name)
+    preset = presets.find(arguments[0])
     chosen = _parse(arguments, _defaults(preset))
     folder = RunFolder(chosen.folder(chosen.run.seed))
     if not (chosen.resume and folder.exists):
         return replace(chosen, train=_stretched(preset.train, chosen.train))
-    return _parse_resumed(arguments, chosen, folder)
+    return _parse_resumed(arguments, folder)
 
 
-def _parse_resumed(arguments: list[str], chosen: Train, folder: RunFolder) -> Train:
+def _parse_without_preset(arguments: list[str]) -> Train:
+    """Help, or a run that goes on: it knows what it is."""
+    if {"-h", "--help"} & set(arguments):
+        return _parse(arguments, _defaults(presets.tetrominoes()))
+    given, _ = tyro.cli(
+        _Resumed, prog="coca train", args=arguments, return_unknown_args=True, config=(tyro.conf.FlagCreatePairsOff,)
+    )
+    if given.resume and given.out is not None:
+        folder = RunFolder(given.out)
+        return _parse_resumed([folder.read_settings().preset.name, *arguments], folder)
+    raise ValueError(f"which preset? It comes first, `coca train PRESET …`: {presets.names()}, or auto")
+
+
+def _parse_resumed(arguments: list[str], folder: RunFolder) -> Train:
     """The settings of the run, but for the flags that are given now."""
     before = folder.read_settings()
-    if before.preset.name != chosen.preset:
-        raise ValueError(f"{folder.path} is a run of {before.preset.name}, not of {chosen.preset}")
+    if before.preset.name != arguments[0]:
+        raise ValueError(f"{folder.path} is a run of {before.preset.name}, not of {arguments[0]}")
     data = Path(before.data.path) if before.data.path else None
     return _parse(arguments, replace(_defaults(before.preset), run=before.run, data=data, images=before.data.images))
 
 
 def _parse_auto(arguments: list[str]) -> Train:
-    generic = _defaults(choose((64, 64), 7).preset)
+    generic = _defaults(choose((64, 64), auto.SLOTS).preset)
     if {"-h", "--help"} & set(arguments):
         shown = TrainAuto(**{field.name: getattr(generic, field.name) for field in fields(generic)})
-        return tyro.cli(TrainAuto, prog="coca train", default=shown, args=arguments, description=TrainAuto.__doc__)
-    if "--resume" in arguments:
-        again, rest = auto.take_again(arguments)
-        chosen = _parse(rest, generic)
-        folder = RunFolder(chosen.folder(chosen.run.seed))
-        if folder.exists:
-            resumed = _parse_resumed(rest, chosen, folder)
-            if again.slots not in (None, slots := resumed.model.slots):
-                raise ValueError(f"{folder.path} has {slots} slots and cannot be resumed with {again.slots}")
-            return resumed
+        return _cli(TrainAuto, arguments, shown)
     flags, rest = auto.take(arguments)
-    check_slots(flags.slots)  # before minutes are spent on the pictures
-    store = auto.store_of(flags)
-    choice = auto.choose_for(flags, store)
+    slots = auto.SLOTS if flags.slots is None else flags.slots
+    check_slots(slots)  # before minutes are spent on the pictures
+    planned = _parse(rest, generic)
+    folder = RunFolder(planned.folder(planned.run.seed))
+    if planned.resume and folder.exists:
+        if flags.data is not None:
+            rest += ["--data", str(auto.import_images(flags.data, flags.size))]
+        resumed = _parse_resumed(rest, folder)
+        if flags.slots not in (None, resumed.model.slots):
+            raise ValueError(f"{folder.path} has {resumed.model.slots} slots and cannot be resumed with {flags.slots}")
+        return resumed
+    if flags.data is None:
+        missing = f"there is no run in {folder.path} to resume; " if planned.resume else ""
+        raise ValueError(f"{missing}which images? `coca train auto --data DIR`: a folder of images, or a store")
+    if planned.seeds == 1:
+        check_new(folder)  # likewise
+    store = auto.import_images(flags.data, flags.size)
+    choice = auto.choose_for(flags.data, slots, store)
     chosen = _parse(rest, replace(_defaults(choice.preset), data=store))
     auto.tell(choice._replace(preset=chosen.settings(0).preset), chosen.run.minutes)
     return replace(chosen, train=_stretched(choice.preset.train, chosen.train))
 
 
 def _parse(arguments: list[str], default: Train) -> Train:
-    return tyro.cli(Train, prog="coca train", default=default, args=arguments, description=inspect.getdoc(Train))
+    return _cli(Train, arguments, default)
+
+
+def _cli(kind: type[Train], arguments: list[str], default: Train) -> Train:
+    return tyro.cli(
+        kind,
+        prog="coca train",
+        default=default,
+        args=arguments,
+        description=inspect.getdoc(kind),
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
 
 
 def _defaults(preset: Preset) -> Train:
-    return Train(preset.name, preset.model, preset.data, preset.train, RunConfig())
-
-
-def _preset_name(arguments: list[str]) -> str:
-    """The preset among arguments that cannot be parsed before it is known."""
-    words = [word for word in arguments if not word.startswith("-")]
-    known = [word for word in words if word == auto.NAME or presets.is_known(word)]
-    if known:
-        return known[0]
-    if not words and {"-h", "--help"} & set(arguments):
-        return "tetrominoes"
-    if not words:
-        raise ValueError(f"which preset? `coca train PRESET`: {presets.names()}")
-    return words[0]
+    return Train(preset.name, model=preset.model, scenes=preset.data, train=preset.train, run=RunConfig())
 
 
 def _stretched(before: TrainConfig, chosen: TrainConfig) -> TrainConfig:
