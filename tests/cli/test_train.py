@@ -102,11 +102,12 @@ def test_what_people_set_first_is_shown_first(capsys):
     with pytest.raises(SystemExit):
         main(["train", "tetrominoes", "--help"])
     lines = capsys.readouterr().out.splitlines()
-    first = {
-        flag: next(i for i, line in enumerate(lines) if flag in line) for flag in ("--out", "--minutes", "--steps")
-    }
-    assert max(first.values()) < next(i for i, line in enumerate(lines) if "--model.dim" in line)
-    assert "PRESET" in lines[0]
+
+    def row(flag: str) -> int:
+        return next(number for number, line in enumerate(lines) if flag in line)
+
+    assert max(map(row, ("--out", "--minutes", "--steps"))) < row("--model.dim")
+    assert row("PRESET") < row("--out")
 
 
 def test_version(capsys):

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -214,11 +215,12 @@ def test_a_half_finished_run_is_resumed(tmp_path, store):
     again = FakeTrainer()
     compare(out, store, again, models=("coca-net",))
     assert again.trained == [("coca-net", 0)]
-    comparison = Comparison("tetrominoes", 2.5, 1, 8, str(store), ("--clip-norm", "1"))
-    for model, preset, resume in (("inv-sa", "inv-sa-tetrominoes", []), ("coca-net", "tetrominoes", ["--resume"])):
-        job = plan(comparison, (model,), 1, out)[0]
-        flags = ["--minutes", "2.5", "--seed", "0", "--out", str(job.run), "--batch-size", "8", "--data", str(store)]
-        assert job.arguments == [preset, *flags, *resume, "--clip-norm", "1"]
+    comparison = Comparison("tetrominoes", 2.5, 1, 8, str(store), {"preset": {"train": {"clip_norm": 1.0}}})
+    for model, preset in (("inv-sa", "inv-sa-tetrominoes"), ("coca-net", "tetrominoes")):
+        settings = plan(comparison, (model,), 1, out)[0].settings
+        own = presets.find(preset)
+        assert settings.preset == replace(own, train=replace(own.train, batch_size=8, clip_norm=1.0))
+        assert (settings.run.seed, settings.run.minutes, settings.data.path) == (0, 2.5, str(store))
 
 
 @pytest.mark.parametrize(("model", "option"), [("coca-net", "compat"), ("slot-attention", "paper_masks")])

@@ -14,16 +14,17 @@ from pathlib import Path
 import pytest
 
 from cocanet.cli.compare import run_compare
-from cocanet.compare.child import main, peak_bytes
+from cocanet.cli.compare_child import main, peak_bytes
 from cocanet.compare.note import Note, read_note, write_note
 from cocanet.compare.settings import Comparison, Job, plan
 from cocanet.compare.training import make_way, train_apart
+from cocanet.config.plain import to_plain
 from cocanet.data.store_writer import write_store
 from cocanet.runs.folder import RunFolder
 from cocanet.train.interrupt import Stopped
 from cocanet.weights import read_weights
 from tests.small_runs import Squares
-from tests.train.runs import TINY, losses
+from tests.train.runs import losses
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +34,17 @@ def store(tmp_path_factory):
     return path
 
 
-def job_of(out: Path, store: Path, minutes: float = 0.02, flags=()) -> Job:
-    comparison = Comparison("tetrominoes", minutes, 1, 4, str(store), (*TINY, *flags))
+SMALL = {
+    "preset": {
+        "model": {"dim": 16, "backbone": {"channels": 8}, "levels": {"0": {"depth": 0}, "1": {"depth": 1}}},
+    },
+    "run": {"accelerator": "cpu", "log_every": 1},
+}
+"""Changes that make the Tetrominoes preset small enough for a test."""
+
+
+def job_of(out: Path, store: Path, minutes: float = 0.02) -> Job:
+    comparison = Comparison("tetrominoes", minutes, 1, 4, str(store), SMALL)
     return plan(comparison, ("coca-net",), 1, out)[0]
 
 
@@ -50,7 +60,7 @@ def test_the_peak_is_that_of_the_process_alone():
         "note.Note = note.read_note = note.write_note = None; "
         "child = importlib.util.module_from_spec(spec); spec.loader.exec_module(child); print(child.peak_bytes())"
     )
-    file = sys.modules["cocanet.compare.child"].__file__
+    file = sys.modules["cocanet.cli.compare_child"].__file__
     small = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True, check=True)
     assert 10**6 < int(small.stdout) < 10**8
     del held
@@ -67,14 +77,14 @@ def test_the_peak_is_that_of_the_process_alone():
     ],
 )
 def test_a_failure_is_noted_with_its_reason(tmp_path, monkeypatch, error, reason):
-    class Broken:
-        def carry_out(self) -> None:
-            raise error
+    def broken(*_: object, **__: object) -> None:
+        raise error
 
-    monkeypatch.setattr("cocanet.cli.train.parse", lambda arguments: Broken())
-    monkeypatch.setattr("cocanet.compare.child._end_with_parent", lambda: None)
+    monkeypatch.setattr("cocanet.train.loop.train", broken)
+    monkeypatch.setattr("cocanet.cli.compare_child._end_with_parent", lambda: None)
     write_note(tmp_path, Note(10**15))
-    assert main(tmp_path, ["tetrominoes"]) == 1
+    settings = job_of(tmp_path / "out", tmp_path).settings
+    assert main(tmp_path, json.dumps(to_plain(settings))) == 1
     note = read_note(tmp_path)
     assert note.failed is not None
     assert note.failed.startswith(reason)
@@ -134,8 +144,7 @@ def test_a_signal_is_passed_on_and_waited_for(tmp_path, store, monkeypatch):
 def test_two_models_for_a_second_each(tmp_path, store):
     out, models = tmp_path / "out", ("coca-net", "coca-net-cpu")
     settings = {"models": models, "minutes": 0.02, "batch_size": 4, "data": store, "out": out}
-    flags = [*TINY, "--log-every", "1"]
-    assert run_compare("tetrominoes", **settings, flags=flags) == 0
+    assert run_compare("tetrominoes", **settings, changes=SMALL) == 0
     for model in models:
         run = out / model / "seed-0"
         notes = read_weights(RunFolder(run).last).notes
@@ -149,13 +158,13 @@ def test_two_models_for_a_second_each(tmp_path, store):
         *(f"comparison.{suffix}" for suffix in ("json", "md", "csv", "tex", "png")),
     }
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*.safetensors")}
-    assert run_compare("tetrominoes", **settings, flags=flags) == 0
+    assert run_compare("tetrominoes", **settings, changes=SMALL) == 0
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*.safetensors")} == before
 
 
 @pytest.mark.slow
 def test_a_stopped_training_is_saved_and_goes_on(tmp_path, store):
-    job = job_of(tmp_path / "out", store, minutes=0.1, flags=("--log-every", "1"))
+    job = job_of(tmp_path / "out", store, minutes=0.1)
 
     def interrupt() -> None:
         while not losses(job.run):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -60,12 +60,13 @@ def run_compare(
     out: Path | None = None,
     batch_size: int | None = None,
     data: Path | None = None,
-    flags: Sequence[str] = (),
+    changes: Mapping[str, Any] | None = None,
     trainer: Trainer | None = None,
 ) -> int:
     """Train and evaluate what is missing in `out` and write the tables and curves; returns the exit code.
 
-    `flags` are given to every `coca train`. The tables are written after every run, so they are there if it is stopped.
+    `changes` are made to the settings of every run. The tables are written after every run, so that they are there if
+    it is stopped.
     """
     import torch
 
@@ -78,7 +79,7 @@ def run_compare(
     from cocanet.words import duration, plural
 
     path = None if data is None else str(data.resolve())
-    comparison = Comparison(data_set, float(minutes), torch.get_num_threads(), batch_size, path, tuple(flags))
+    comparison = Comparison(data_set, float(minutes), torch.get_num_threads(), batch_size, path, dict(changes or {}))
     folder = out or Path(NAME) / data_set
     jobs = plan(comparison, MODELS if models is None else models, seeds, folder)
     watcher = ConsoleWatcher()

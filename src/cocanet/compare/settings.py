@@ -6,17 +6,17 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cocanet import presets
-from cocanet.config import Preset
-from cocanet.config.plain import first_difference, from_plain, to_plain
+from cocanet.config import Preset, RunConfig
+from cocanet.config.plain import changed, first_difference, from_plain, to_plain
 from cocanet.data.splits import at_size, open_split
 from cocanet.files import read_json, write_atomically
 from cocanet.presets.rivals import MODELS as RIVALS
-from cocanet.runs.folder import RunFolder
+from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from cocanet.suggest import unknown
 from cocanet.watch import QUIET, Watcher
 from cocanet.weights import read_weights
@@ -40,8 +40,8 @@ class Comparison:
     """Each preset's own if None."""
     data: str | None = None
     """The user's images; scenes are made if None."""
-    flags: tuple[str, ...] = ()
-    """Further flags of `coca train`, for every run."""
+    changes: dict[str, Any] = field(default_factory=dict, hash=False)
+    """To the settings of every run, as plain values."""
 
     def __post_init__(self) -> None:
         if self.data_set not in presets.PRESETS:
@@ -88,15 +88,14 @@ class Job(NamedTuple):
             return False
 
     @property
-    def arguments(self) -> list[str]:
-        """Those of `coca train`."""
+    def settings(self) -> Settings:
+        """What is trained."""
         shared = self.comparison
-        given = {"--minutes": shared.minutes, "--seed": self.seed, "--out": self.run}
-        chosen = {"--batch-size": shared.batch_size, "--data": shared.data}
-        given |= {flag: value for flag, value in chosen.items() if value is not None}
-        words = [str(word) for pair in given.items() for word in pair]
-        resume = ["--resume"] if RunFolder(self.run).exists else []
-        return [preset_name(self.model, shared.data_set), *words, *resume, *shared.flags]
+        preset = self.preset
+        if shared.batch_size is not None:
+            preset = replace(preset, train=replace(preset.train, batch_size=shared.batch_size))
+        asked = Settings(preset, RunConfig(seed=self.seed, minutes=shared.minutes), DataChoice(shared.data))
+        return from_plain(Settings, changed(to_plain(asked), shared.changes), "the comparison")
 
 
 def preset_name(model: str, data_set: str) -> str:

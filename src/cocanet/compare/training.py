@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,10 +13,13 @@ from dataclasses import replace
 
 from cocanet.compare import note
 from cocanet.compare.settings import Job
+from cocanet.config.plain import to_plain
 from cocanet.runs.folder import RunFolder
 from cocanet.runtime import spin_briefly
 from cocanet.train.interrupt import Interrupt, Stopped
 
+CHILD = "cocanet.cli.compare_child"
+"""The program that trains."""
 Trainer = Callable[[Job], None]
 """Starts or resumes a run; leaves the run and its note, or raises `Stopped`."""
 
@@ -25,11 +29,13 @@ def train_apart(job: Job) -> None:
     threads = str(job.comparison.threads)
     environment = {**os.environ, "OMP_NUM_THREADS": threads}
     spin_briefly(environment)
-    command = [sys.executable, "-m", "cocanet.compare.child", str(job.run), *job.arguments]
+    command = [sys.executable, "-m", CHILD, str(job.run)]
+    settings = json.dumps(to_plain(job.settings)).encode()
     with Interrupt() as interrupt:
         # A group of its own: the terminal's Ctrl-C is for the parent, which passes it on once.
-        child = subprocess.Popen(command, env=environment, process_group=0)
+        child = subprocess.Popen(command, env=environment, process_group=0, stdin=subprocess.PIPE)
         try:
+            _hand_over(child, settings)
             code = _wait(child, interrupt)
         except BaseException:
             child.kill()
@@ -40,6 +46,13 @@ def train_apart(job: Job) -> None:
     found = note.read_note(job.run)
     if code != 0 and found.failed is None:
         note.write_note(job.run, replace(found, failed=_reason(code)))
+
+
+def _hand_over(child: subprocess.Popen[bytes], settings: bytes) -> None:
+    assert child.stdin is not None
+    # A child that is gone already has left its exit code.
+    with suppress(BrokenPipeError), child.stdin as pipe:
+        pipe.write(settings)
 
 
 def make_way(job: Job) -> None:

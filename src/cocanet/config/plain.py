@@ -33,6 +33,16 @@ def from_plain(kind: type[T], plain: Mapping[str, Any], origin: str) -> T:
     return config
 
 
+def changed(plain: Any, changes: Any) -> Any:
+    """Plain values with some of them replaced: `{"levels": {"0": {"depth": 2}}}` reaches into the first level."""
+    if not isinstance(changes, Mapping):
+        return changes
+    if isinstance(plain, list):
+        return [changed(value, changes.get(str(index), value)) for index, value in enumerate(plain)]
+    known = dict(plain or {})
+    return known | {key: changed(known.get(key), value) for key, value in changes.items()}
+
+
 def first_difference(one: Any, other: Any, place: str = "") -> str | None:
     """The first field in which two plain configurations differ, as `model.dim: 64, not 32`; None if they agree."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):

@@ -1,11 +1,13 @@
-"""A training in a process of its own, which notes its peak memory and what went wrong: `-m cocanet.compare.child`.
+"""A training in a process of its own, which notes its peak memory and what went wrong: `-m cocanet.cli.compare_child`.
 
+It reads the run's settings from standard input.
 The process asks for its own peak, since the one that Linux hands to its parent begins with the parent's.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import signal
 import sys
 import traceback
@@ -16,13 +18,17 @@ from cocanet.compare.note import Note, read_note, write_note
 _ON_PARENTS_DEATH = 1
 
 
-def main(run: Path, arguments: list[str]) -> int:
-    """Train as `coca train` does; returns the exit code."""
+def main(run: Path, settings: str) -> int:
+    """Train or go on in the folder `run`; returns the exit code."""
     _end_with_parent()
     try:
-        from cocanet.cli.train import parse
+        from cocanet.cli.display import RunDisplay
+        from cocanet.config.plain import from_plain
+        from cocanet.runs.folder import RunFolder, Settings
+        from cocanet.train import loop
 
-        parse(arguments).carry_out()
+        asked = from_plain(Settings, json.loads(settings), "the settings of the run")
+        loop.train(asked, run, resume=RunFolder(run).exists, display=RunDisplay())
         failed = None
     except KeyboardInterrupt as stop:
         _write(run, None)
@@ -66,4 +72,4 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(Path(sys.argv[1]), sys.stdin.read()))
