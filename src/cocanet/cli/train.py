@@ -21,16 +21,17 @@ from cocanet.words import plural
 class Train:
     """Train a model, with checkpoints, validation and pictures of what it finds.
 
+    PRESET is tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; with -ras (random anchors),
+    -dyna (dynamic slots), -dilated (a quarter of the candidates) or -cpu (the quick recipe) behind it, a variant; with
+    slot-attention-, inv-sa-, bo-qsa- or genesis-v2- before it, a rival. Or auto, for your own images: with --data, a
+    folder of pictures or a store, and --slots, the objects in an image at most, it chooses a model that fits. It is
+    the first word; `coca train --resume --out RUN` needs none.
+
     Every field of the preset is a flag. With another --steps, warm-up and half-life keep their share of the run
     unless they are given too.
     """
 
-    preset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PRESET")]
-    """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; with -ras (random anchors), -dyna
-    (dynamic slots), -dilated (a quarter of the candidates) or -cpu (the quick recipe) behind it, a variant; with
-    slot-attention-, inv-sa-, bo-qsa- or genesis-v2- before it, a rival. Or auto, for your own images: with --data, a
-    folder of pictures or a store, and --slots, the objects in an image at most, it chooses a model that fits. It is
-    the first word; --resume --out RUN needs none."""
+    preset: tyro.conf.Suppress[str]
     run: tyro.conf.OmitArgPrefixes[RunConfig]
     train: tyro.conf.OmitArgPrefixes[TrainConfig]
     scenes: DataConfig
@@ -105,77 +106,77 @@ def parse(arguments: list[str]) -> Train:
     """The command that the arguments after `coca train` ask for; the preset is the first of them."""
     if not arguments or arguments[0].startswith("-"):
         return _parse_without_preset(arguments)
-    if arguments[0] == auto.NAME:
-        return _parse_auto(arguments)
-    preset = presets.find(arguments[0])
-    chosen = _parse(arguments, _defaults(preset))
+    name, flags = arguments[0], arguments[1:]
+    if name == auto.NAME:
+        return _parse_auto(flags)
+    preset = presets.find(name)
+    chosen = _parse(flags, _defaults(preset))
     folder = RunFolder(chosen.folder(chosen.run.seed))
     if not (chosen.resume and folder.exists):
         return replace(chosen, train=_stretched(preset.train, chosen.train))
-    return _parse_resumed(arguments, folder)
+    return _parse_resumed(name, flags, folder)
 
 
-def _parse_without_preset(arguments: list[str]) -> Train:
+def _parse_without_preset(flags: list[str]) -> Train:
     """Help, or a run that goes on: it knows what it is."""
-    if {"-h", "--help"} & set(arguments):
-        return _parse(arguments, _defaults(presets.tetrominoes()))
+    if {"-h", "--help"} & set(flags):
+        return _parse(flags, replace(_defaults(presets.tetrominoes()), preset="PRESET"))
     given, _ = tyro.cli(
-        _Resumed, prog="coca train", args=arguments, return_unknown_args=True, config=(tyro.conf.FlagCreatePairsOff,)
+        _Resumed, prog="coca train", args=flags, return_unknown_args=True, config=(tyro.conf.FlagCreatePairsOff,)
     )
     if given.resume and given.out is not None:
         folder = RunFolder(given.out)
-        return _parse_resumed([folder.read_settings().preset.name, *arguments], folder)
+        return _parse_resumed(folder.read_settings().preset.name, flags, folder)
     raise ValueError(f"which preset? It comes first, `coca train PRESET …`: {presets.names()}, or auto")
 
 
-def _parse_resumed(arguments: list[str], folder: RunFolder) -> Train:
+def _parse_resumed(name: str, flags: list[str], folder: RunFolder) -> Train:
     """The settings of the run, but for the flags that are given now."""
     before = folder.read_settings()
-    if before.preset.name != arguments[0]:
-        raise ValueError(f"{folder.path} is a run of {before.preset.name}, not of {arguments[0]}")
+    if before.preset.name != name:
+        raise ValueError(f"{folder.path} is a run of {before.preset.name}, not of {name}")
     data = Path(before.data.path) if before.data.path else None
-    return _parse(arguments, replace(_defaults(before.preset), run=before.run, data=data, images=before.data.images))
+    return _parse(flags, replace(_defaults(before.preset), run=before.run, data=data, images=before.data.images))
 
 
-def _parse_auto(arguments: list[str]) -> Train:
+def _parse_auto(flags: list[str]) -> Train:
     generic = _defaults(choose((64, 64), auto.SLOTS).preset)
-    if {"-h", "--help"} & set(arguments):
-        shown = TrainAuto(**{field.name: getattr(generic, field.name) for field in fields(generic)})
-        return _cli(TrainAuto, arguments, shown)
-    flags, rest = auto.take(arguments)
-    slots = auto.SLOTS if flags.slots is None else flags.slots
+    if {"-h", "--help"} & set(flags):
+        return _cli(TrainAuto, flags, TrainAuto(**{each.name: getattr(generic, each.name) for each in fields(generic)}))
+    own, rest = auto.take(flags)
+    slots = auto.SLOTS if own.slots is None else own.slots
     check_slots(slots)  # before minutes are spent on the pictures
     planned = _parse(rest, generic)
     folder = RunFolder(planned.folder(planned.run.seed))
     if planned.resume and folder.exists:
-        if flags.data is not None:
-            rest += ["--data", str(auto.import_images(flags.data, flags.size))]
-        resumed = _parse_resumed(rest, folder)
-        if flags.slots not in (None, resumed.model.slots):
-            raise ValueError(f"{folder.path} has {resumed.model.slots} slots and cannot be resumed with {flags.slots}")
+        if own.data is not None:
+            rest += ["--data", str(auto.import_images(own.data, own.size))]
+        resumed = _parse_resumed(auto.NAME, rest, folder)
+        if own.slots not in (None, resumed.model.slots):
+            raise ValueError(f"{folder.path} has {resumed.model.slots} slots and cannot be resumed with {own.slots}")
         return resumed
-    if flags.data is None:
+    if own.data is None:
         missing = f"there is no run in {folder.path} to resume; " if planned.resume else ""
         raise ValueError(f"{missing}which images? `coca train auto --data DIR`: a folder of images, or a store")
     if planned.seeds == 1:
         check_new(folder)  # likewise
-    store = auto.import_images(flags.data, flags.size)
-    choice = auto.choose_for(flags.data, slots, store)
+    store = auto.import_images(own.data, own.size)
+    choice = auto.choose_for(own.data, slots, store)
     chosen = _parse(rest, replace(_defaults(choice.preset), data=store))
     auto.tell(choice._replace(preset=chosen.settings(0).preset), chosen.run.minutes)
     return replace(chosen, train=_stretched(choice.preset.train, chosen.train))
 
 
-def _parse(arguments: list[str], default: Train) -> Train:
-    return _cli(Train, arguments, default)
+def _parse(flags: list[str], default: Train) -> Train:
+    return _cli(Train, flags, default)
 
 
-def _cli(kind: type[Train], arguments: list[str], default: Train) -> Train:
+def _cli(kind: type[Train], flags: list[str], default: Train) -> Train:
     return tyro.cli(
         kind,
-        prog="coca train",
+        prog=f"coca train {default.preset}",
         default=default,
-        args=arguments,
+        args=flags,
         description=inspect.getdoc(kind),
         config=(tyro.conf.FlagCreatePairsOff,),
     )
