@@ -46,7 +46,7 @@ def test_demo_without_a_renderer_shows_what_it_can(tmp_path, capsys, monkeypatch
 
     plain = demonstration.make_scenes
     monkeypatch.setattr(
-        demo, "make_scenes", lambda name, **options: (plain if name in DRAWN else fail)(name, **options)
+        demonstration, "make_scenes", lambda name, **options: (plain if name in DRAWN else fail)(name, **options)
     )
     assert set(run_demo(tmp_path, scenes=2)) == set(DRAWN)
     if set(shipped_names()) > set(DRAWN):

@@ -85,7 +85,7 @@ def test_scores_are_those_of_the_protocol_on_the_frozen_split(tmp_path):
 def test_scores_of_each_image_are_scikit_learns(tmp_path):
     run = make_run(tmp_path / "run")
     run_evaluation(run, EvaluationSettings())
-    with (run / "on-bare" / PER_IMAGE).open() as file:
+    with (run / PER_IMAGE).open() as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == ("index", *TABLE)
     assert [int(row["index"]) for row in rows] == list(range(TEST_IMAGES))

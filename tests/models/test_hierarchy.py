@@ -19,7 +19,7 @@ def test_each_level_adds_what_went_into_the_level_below(config):
     model, x = cocanet.build(config, seed=0).eval(), images(config)
     with torch.no_grad():
         found = model(x).levels
-        outputs = [model.backbone(2 * x - 1).unsqueeze(3)]
+        outputs = [model.backbone(x).unsqueeze(3)]
         for level in found[:-1]:
             grid = [cells // side for cells, side in zip(level.grid, level.window, strict=True)]
             outputs.append(level.clusters.features.unflatten(1, grid))
