@@ -17,7 +17,7 @@ from cocanet.cli.compare import run_compare
 from cocanet.cli.compare_child import main, peak_bytes
 from cocanet.compare.note import Note, read_note, write_note
 from cocanet.compare.settings import Comparison, Job, plan
-from cocanet.compare.training import make_way, train_apart
+from cocanet.compare.training import clear_failure, train_apart
 from cocanet.config.plain import to_plain
 from cocanet.data.store_writer import write_store
 from cocanet.runs.folder import RunFolder
@@ -113,7 +113,7 @@ def test_a_process_that_ends_without_a_word_has_failed(tmp_path, store, monkeypa
 def test_a_failure_before_the_run_began_is_not_in_its_way(tmp_path, store):
     job = job_of(tmp_path / "out", store)
     write_note(job.run, Note(1, "the disk is full"))
-    make_way(job)
+    clear_failure(job)
     assert list(job.run.iterdir()) == []
 
 

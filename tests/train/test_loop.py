@@ -108,7 +108,7 @@ def interrupt_at(monkeypatch, number: int, step: int) -> None:
     plain = loop.step
 
     def interrupted(session, batch, done):
-        if session.standing.step == step:
+        if session.progress.step == step:
             os.kill(os.getpid(), number)
         return plain(session, batch, done)
 
@@ -133,7 +133,7 @@ def test_a_signal_saves_and_the_run_goes_on_as_if_nothing_had_happened(tmp_path,
 
 
 def assert_same_checkpoint(one, other):
-    """Bit for bit the same tensors, and the same standing but for the clock."""
+    """Bit for bit the same tensors, and the same progress but for the clock."""
     first, second = (read_weights(run / "last.safetensors", with_optimiser=True) for run in (one, other))
     assert first.tensors.keys() == second.tensors.keys()
     for name, tensor in first.tensors.items():

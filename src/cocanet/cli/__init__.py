@@ -80,7 +80,7 @@ def _run(arguments: list[str]) -> None:
         # Its flags are a preset's fields; to know them takes torch, which the other commands need not wait for.
         from cocanet.cli.train import parse
 
-        parse(arguments[1:]).carry_out()
+        parse(arguments[1:]).start()
         return
     about = "Discover objects in images without labels, with COCA-Net."
     with registry:

@@ -55,14 +55,14 @@ def choose_for(data: Path, slots: int, store: Path) -> Choice:
 def tell(choice: Choice, minutes: float | None = None) -> None:
     """Say what was chosen, why, and what it costs."""
     from cocanet.train.estimate import estimate_step
-    from cocanet.train.loop import LOOKING
+    from cocanet.train.loop import VALIDATION_SHARE
 
     console = plain_console()
     for reason in choice.reasons:
         console.print(f"• {reason}")
     cost, train = estimate_step(choice.preset), choice.preset.train
     # Validation and pictures take their share of the clock.
-    share = 1 - LOOKING
+    share = 1 - VALIDATION_SHARE
     if minutes is None:
         whole = about(cost.seconds * train.steps / share)
         time = f"{plural(train.steps, 'step')} {whole}: --minutes sets a limit, Ctrl-C stops and saves"

@@ -25,7 +25,7 @@ class Compare:
     dataset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")]
     """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex."""
     minutes: float
-    """Of training, for each run."""
+    """Minutes of training, for each run."""
     models: tuple[str, ...] = ("coca-net", "coca-net-cpu", "slot-attention", "inv-sa", "bo-qsa", "genesis-v2")
     """coca-net is the paper's preset, coca-net-cpu the quick recipe; coca-net-ras, coca-net-dyna and the rivals too."""
     seeds: int = 1
@@ -72,7 +72,7 @@ def run_compare(
 
     from cocanet.cli.console import ConsoleWatcher
     from cocanet.compare.files import NAME, write_comparison
-    from cocanet.compare.rows import Failure, carry_out
+    from cocanet.compare.rows import Failure, run_job
     from cocanet.compare.settings import MODELS, Comparison, claim, finished_before, plan, prepare_data
     from cocanet.compare.training import train_apart
     from cocanet.train.interrupt import Stopped
@@ -94,7 +94,7 @@ def run_compare(
     try:
         for number, job in enumerate(jobs, 1):
             watcher.say(f"{number}/{len(jobs)}: {job.title}")
-            result = results[job] = carry_out(job, trainer or train_apart, watcher)
+            result = results[job] = run_job(job, trainer or train_apart, watcher)
             if isinstance(result, Failure):
                 watcher.say(f"{job.title} failed: {result.reason}")
             text = write_comparison(folder, comparison, results, jobs[number:])

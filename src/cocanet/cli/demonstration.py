@@ -24,7 +24,7 @@ from cocanet.words import plural
 
 SCENES = 200
 RENDERED_PIXELS = 24 * 64 * 64
-"""Scenes that must be rendered are fewer, and of the large ones fewest: so many pixels in all."""
+"""Scenes that must be rendered are fewer, and of the large ones fewest: this many pixels in all."""
 
 
 def run_demo(

@@ -31,7 +31,7 @@ class Segment:
     find: tyro.conf.OmitArgPrefixes[SegmentSettings] = field(default_factory=SegmentSettings)
     output: tyro.conf.OmitArgPrefixes[OutputSettings] = field(default_factory=OutputSettings)
     checkpoint: Literal["last", "best"] = "last"
-    """Of a run folder."""
+    """Which checkpoint of a run folder."""
     device: str = "cpu"
     """What to run on: cpu, cuda, cuda:1, mps."""
 

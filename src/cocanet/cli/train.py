@@ -47,7 +47,7 @@ class Train:
     seeds: int = 1
     """Runs one after the other, on consecutive seeds, in the folders seed-N of the one given."""
 
-    def carry_out(self) -> None:
+    def start(self) -> None:
         from cocanet.cli.console import plain_console
         from cocanet.cli.display import RunDisplay
         from cocanet.train.loop import train

@@ -14,7 +14,7 @@ FILE = "compare.json"
 
 @dataclass(frozen=True)
 class Note:
-    """Of one run, however often it was resumed."""
+    """What is noted of one run, however often it was resumed."""
 
     peak_bytes: int | None = None
     """The most memory that the process of a training had at once."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cocanet.compare.note import read_note
 from cocanet.compare.settings import Job
-from cocanet.compare.training import Trainer, make_way
+from cocanet.compare.training import Trainer, clear_failure
 from cocanet.evaluation.files import write_evaluation
 from cocanet.evaluation.result import FILE as RESULT
 from cocanet.evaluation.result import read_result
@@ -44,10 +44,10 @@ class Row:
     failures: tuple[Failure, ...] = ()
 
 
-def carry_out(job: Job, trainer: Trainer, watcher: Watcher = QUIET) -> Measured | Failure:
+def run_job(job: Job, trainer: Trainer, watcher: Watcher = QUIET) -> Measured | Failure:
     """Train and evaluate, as far as that has not been done yet."""
     if not job.finished:
-        make_way(job)
+        clear_failure(job)
         trainer(job)
         failed = read_note(job.run).failed
         if failed is not None:

@@ -34,7 +34,7 @@ class Comparison:
 
     data_set: str
     minutes: float
-    """Of training, for each run."""
+    """Minutes of training, for each run."""
     threads: int
     batch_size: int | None = None
     """Each preset's own if None."""

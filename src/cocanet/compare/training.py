@@ -55,7 +55,7 @@ def _hand_over(child: subprocess.Popen[bytes], settings: bytes) -> None:
         pipe.write(settings)
 
 
-def make_way(job: Job) -> None:
+def clear_failure(job: Job) -> None:
     """Forget an earlier failure: a run that failed is tried again from its last checkpoint."""
     if RunFolder(job.run).exists:
         note.write_note(job.run, replace(note.read_note(job.run), failed=None))

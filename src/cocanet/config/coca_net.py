@@ -42,9 +42,9 @@ class LevelConfig:
     kernel: int | None = None
     """Side of the neighbourhood in cells, for `attention="neighbourhood"`."""
     candidate_stride: int = 1
-    """Score only every so many-th cell, in both directions, as an anchor."""
+    """Score only every n-th cell, in both directions, as an anchor."""
     sharpen: float = 1.0
-    """At evaluation, temperature is so many times as high: tighter clusters than were trained. The paper: 1."""
+    """Factor of the temperature at evaluation: tighter clusters than were trained. The paper: 1."""
 
     def __post_init__(self) -> None:
         positive(
@@ -137,7 +137,7 @@ class FeedbackConfig:
     """
 
     rounds: int = 0
-    """Of correction; 0 for none."""
+    """Rounds of correction; 0 for none."""
     neighbours: float = 16.0
     """Weight of the votes of a pixel's neighbours."""
     contrast: float = 0.5

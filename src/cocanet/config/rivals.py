@@ -23,13 +23,13 @@ class AttentionConfig:
     image_size: tuple[int, int]
     slots: int
     channels: int = 64
-    """Of the encoder's convolutions, and of the decoder's hidden ones."""
+    """Channels of the encoder's convolutions and of the decoder's hidden ones."""
     encoder_strides: tuple[int, ...] = (1, 1, 1, 1)
-    """Of 5×5 convolutions; each shrinks its input by as much."""
+    """Strides of 5×5 convolutions; each shrinks its input by as much."""
     broadcast: tuple[int, int] = (8, 8)
     """Cells on which the decoder lays out a slot."""
     decoder_strides: tuple[int, ...] = (2, 2, 2, 2, 1)
-    """Of the decoder's hidden layers; each enlarges its input by as much. One more layer makes colours and mask."""
+    """Strides of the decoder's hidden layers; each enlarges its input by as much. One more makes colours and mask."""
     dim: int = 64
     """Features of a slot."""
     hidden: int = 128
@@ -84,9 +84,9 @@ class InvSaConfig(AttentionConfig):
     decoder_strides: tuple[int, ...] = (2, 2, 2, 1, 1)
     decoder_channels: int = 64
     decoder_kernel: int = 5
-    """Of the hidden layers; 1 makes the decoder an MLP of each pixel."""
+    """Kernel of the hidden layers; 1 makes the decoder an MLP of each pixel."""
     scale_unit: float | None = 5.0
-    """A slot's own coordinates count in so many times its scale (δ); None leaves scale out: translation only."""
+    """A slot's own coordinates count in this multiple of its scale (δ); None leaves scale out: translation only."""
     kind: Literal["inv-sa"] = "inv-sa"
 
     def __post_init__(self) -> None:
@@ -126,9 +126,9 @@ class GecoConfig:
     step: float = 1e-5
     """Rate at which β moves, for 64×64 pixels; it is inverse to their number."""
     speed_up: float = 10.0
-    """So much faster does β grow, once the goal is reached, than it shrinks."""
+    """How many times faster β grows, once the goal is reached, than it shrinks."""
     momentum: float = 0.99
-    """Of the error's moving average."""
+    """Momentum of the error's moving average."""
     beta: float = 1.0
     """Where β begins."""
     beta_range: tuple[float, float] = (1e-10, 1e10)

@@ -96,9 +96,9 @@ class RunConfig:
     """How a run is carried out, whatever it trains."""
 
     seed: int = 0
-    """Of the weights, the order of the images and their crops."""
+    """Seed of the weights, the order of the images and their crops."""
     minutes: float | None = None
-    """Stop after so much time instead of after so many steps; warm-up and decay are fitted to it."""
+    """Stop after this time instead of after a number of steps; warm-up and decay are fitted to it."""
     checkpoint_every: int = 500
     """Steps between checkpoints; a killed run loses no more."""
     validate_every: int | None = None

@@ -71,7 +71,7 @@ class LoaderConfig:
 
 
 class Position(NamedTuple):
-    """Where a run stands: so many samples into an epoch."""
+    """Where a run stands: samples into an epoch."""
 
     epoch: int
     sample: int

@@ -31,7 +31,7 @@ Split = Literal["train", "validation", "test"]
 
 SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
 TEST_IMAGES = 2000
-"""Of every data set (Sec. 4.2)."""
+"""Test images of every data set (Sec. 4.2)."""
 VALIDATION_IMAGES = 320
 RENDERED_TRAIN_IMAGES = 10_000
 """Rendered scenes take minutes to make; those that are drawn cost nothing and come in the published number."""

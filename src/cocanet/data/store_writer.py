@@ -175,7 +175,7 @@ def _same_store(out: Path, planned: StoreMeta) -> StoreMeta:
 
 
 Event = int | tuple[int, dict[str, FileEntry]]
-"""Either so many more samples made, or a shard finished."""
+"""Either samples that were made, or a shard that is finished."""
 
 
 def _run(source: Source, out: Path, meta: StoreMeta, todo: list[int], workers: int) -> Iterator[Event]:

@@ -38,7 +38,7 @@ class Part:
     start: int
     stop: int
     order: Int[np.ndarray, " n"] | None = field(default=None, compare=False, repr=False)
-    """Of all the store's samples."""
+    """Order of all the store's samples."""
 
     @property
     def background_labels(self) -> int:

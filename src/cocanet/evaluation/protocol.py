@@ -27,7 +27,7 @@ class Scored(NamedTuple):
     images_without_labels: int
     """They are in the means of the MSE and the slots only."""
     images_per_second: float
-    """Of the model alone; without the first batch, which is slower, unless there is no other."""
+    """The model alone; without the first batch, which is slower, unless there is no other."""
 
 
 def image_scores(output: Output, batch: Batch, background_labels: int) -> dict[str, Float64[Tensor, " b"]]:
@@ -77,7 +77,7 @@ def score_batches(
 def _score_each(
     model: nn.Module, batches: Iterable[Batch], background_labels: int
 ) -> tuple[list[Float64[Tensor, "_ scores"]], list[Bool[Tensor, " _"]], list[float]]:
-    """Of each batch: its images' scores, which of them have labels, and how long the model took."""
+    """Each batch's scores, which of them have labels, and how long the model took."""
     rows, known, seconds = [], [], []
     training = model.training
     model.eval()

@@ -146,7 +146,7 @@ class Seen:
 
 
 def change_feedback(preset: Preset, rounds: int) -> Preset:
-    """A preset that evaluates with so many rounds of top-down feedback; no weight depends on them."""
+    """A preset that evaluates with `rounds` of top-down feedback; no weight depends on them."""
     if not isinstance(preset.model, CocaNetConfig):
         raise ValueError(f"a {preset.model.kind} has no hierarchy that feedback could correct")
     feedback = replace(preset.model.feedback, rounds=rounds)

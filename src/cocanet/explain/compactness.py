@@ -24,9 +24,9 @@ class CompactnessMaps(NamedTuple):
     """The compactness that each pixel's mask has on each level, and as part of its object."""
 
     levels: tuple[Float[Tensor, "b h w"], ...]
-    """Of the affinity mask of the node that holds most of the pixel, about that node: what anchors are chosen by."""
+    """The affinity mask's of the node that holds most of the pixel, about that node: what anchors are chosen by."""
     objects: Float[Tensor, "b h w"]
-    """Of the encoder's mask that holds most of the pixel, about the pixel: what Figure 1 shows."""
+    """The encoder mask's that holds most of the pixel, about the pixel: what Figure 1 shows."""
 
 
 def node_compactness(layer: CocaLayer, nodes: Float[Tensor, "b w n d"], geometry: Geometry) -> Float[Tensor, "b w n"]:

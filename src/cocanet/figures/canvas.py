@@ -36,7 +36,7 @@ class Box(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A picture of so many pixels on the sheet."""
+    """A picture on the sheet, and its size in pixels."""
 
     box: Box
     rows: int

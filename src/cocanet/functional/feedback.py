@@ -21,7 +21,7 @@ from torch import Tensor
 from cocanet.functional.regrouping import SPREAD, regroup_masks
 
 FLOOR = 1e-6
-"""Of masks before their logarithm."""
+"""Least value of a mask before its logarithm."""
 EMPTIEST = 1e-4
 """Share of an image that even an empty slot is taken to have."""
 

@@ -19,7 +19,7 @@ SPREAD = 0.005
 DOUBT = 0.1
 """Part of a pixel that regrouped masks leave to all slots."""
 PIECES_PER_SLOT = 4
-"""Only so many of the largest pieces are grouped."""
+"""Pieces that are grouped for each slot; the largest come first."""
 
 
 def regroup_masks(
@@ -79,7 +79,7 @@ def largest(
 
 
 def moments(ranks: Int[Tensor, "b h w"], colours: Float[Tensor, "b c h w"], count: int) -> Float[Tensor, "b p moments"]:
-    """Of each piece: pixels, Σ colour, Σ |colour|², Σ place, Σ place ⊗ place. Those of a union are their sums."""
+    """Pixels, Σ place, Σ place ⊗ place, Σ |colour|² and Σ colour of each piece; those of a union are their sums."""
     lines = [torch.linspace(-1, 1, side, device=colours.device, dtype=colours.dtype) for side in ranks.shape[-2:]]
     row, column = torch.meshgrid(*lines, indexing="ij")
     place = torch.stack((torch.ones_like(row), row, column, row**2, row * column, column**2))

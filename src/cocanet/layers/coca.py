@@ -79,7 +79,7 @@ class CocaLayer(nn.Module):
 
     @property
     def scale(self) -> float:
-        """Of distances: as trained, or sharpened at evaluation."""
+        """Scale of distances: as trained, or sharpened at evaluation."""
         return self.scales[not self.training]
 
     def forward(

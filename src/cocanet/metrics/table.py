@@ -46,7 +46,7 @@ PAPER = (
 )
 """The nine of the paper's tables (Sec. 4.2)."""
 OVERLAP = (*_overlaps("encoder"), *_overlaps("decoder"))
-"""Of the slot that fits the foreground best: for images of one thing on a background, whose ARI-FG says little."""
+"""The slot that fits the foreground best: for images of one thing on a background, where ARI-FG says little."""
 USE = (
     Score("decoder_slots", "slots in decoder masks", digits=2, labelled=False),
     Score("encoder_slots", "slots in encoder masks", digits=2, labelled=False),

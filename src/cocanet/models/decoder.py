@@ -15,7 +15,7 @@ from cocanet.layers.linear import conv, transposed_conv
 from cocanet.layers.position import OffsetEmbedding, PositionEmbedding
 
 LEAST_PRIOR = 1e-3
-"""Of the encoder's masks as a prior: the decoder can overrule any of them."""
+"""Least value of the encoder's masks as a prior: the decoder can overrule any of them."""
 
 
 class Painting(NamedTuple):

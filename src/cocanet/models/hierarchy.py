@@ -108,7 +108,7 @@ class Climbed(NamedTuple):
     """What lies at the top of the hierarchy."""
 
     features: Float[Tensor, "b k d"]
-    """Of the last level's clusters, before they become slots."""
+    """Features of the last level's clusters, before they become slots."""
     levels: tuple[Level, ...]
     skipped: Pooled | None
     """What skips the last level, for those who pool its nodes again."""

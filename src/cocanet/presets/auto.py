@@ -39,7 +39,7 @@ def choose(
     background_labels: int = 0,
     fit: Fit | None = None,
 ) -> Choice:
-    """The model for images of `image_size` pixels, rows first, with so many slots."""
+    """The model for images of `image_size` pixels, rows first, with `slots` slots."""
     check_slots(slots)
     size = working_size(image_size)
     windows = windows_for(size)
@@ -127,6 +127,6 @@ def _reasons(image_size: tuple[int, int], model: CocaNetConfig) -> tuple[str, ..
     return (
         f"{rows}×{columns} pixels: {resized}",
         f"{plural(len(model.levels), 'level')}, as in the paper's models of this size: {steps}",
-        f"{model.slots} slots (--slots): at most so many objects in an image, with the background",
+        f"{model.slots} slots (--slots): the most objects in an image, with the background",
         f"decoder: {decoder}",
     )

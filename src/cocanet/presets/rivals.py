@@ -24,7 +24,7 @@ from cocanet.presets.paper import PRESETS
 
 DATA_SETS = tuple(PRESETS)
 COURSE = TrainConfig(learning_rate=4e-4, weight_decay=0.0, crop_padding=0)
-"""Of Slot Attention; the others say in what they differ."""
+"""Slot Attention's; the others say in what they differ."""
 
 
 def slot_attention(data_set: str) -> Preset:

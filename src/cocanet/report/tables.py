@@ -13,7 +13,7 @@ from cocanet.paper_scores import TITLES, PaperRow
 from cocanet.report.runs import Group
 
 PAPER_STEPS = 500_000
-"""Of COCA-Net; the paper does not say how long it trained its rivals."""
+"""COCA-Net's; the paper does not say how long it trained its rivals."""
 LATEX_OPENING = (
     r"% \usepackage{booktabs}",
     r"\begin{table*}",
@@ -27,7 +27,7 @@ LATEX_HEADER = (
     r"    \cmidrule(lr){4-5} \cmidrule(lr){6-7} \cmidrule(lr){8-9} \cmidrule(lr){10-11}",
     r"    Model & Seeds & Steps & ARI & mSC & ARI & mSC & ARI & mSC & ARI & mSC & MSE \\",
 )
-"""Of a table whose rows are model, seeds, steps and the nine scores."""
+"""Head of a table whose rows are model, seeds, steps and the nine scores."""
 
 
 def score_text(group: Group, name: str) -> str:

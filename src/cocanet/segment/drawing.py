@@ -73,7 +73,7 @@ def contours(labels: Integer[np.ndarray, "h w"], thickness: int) -> Bool[np.ndar
 def _reduced(
     image: UInt8[np.ndarray, "h w 3"], labels: Integer[np.ndarray, "h w"], most: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Image and labels with at most so many pixels along the longer side."""
+    """Image and labels with at most `most` pixels along the longer side."""
     if max(labels.shape) <= most:
         return image, labels
     height, width = (max(1, round(side * most / max(labels.shape))) for side in labels.shape)

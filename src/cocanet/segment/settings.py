@@ -22,7 +22,7 @@ class SegmentSettings:
     dynamic: bool | None = None
     """As many slots as it takes to explain each image; as the model was made if left out."""
     slots: int | None = None
-    """So many slots, dynamic ones at most so many; those of training if left out."""
+    """The number of slots, with --dynamic the most; as in training if left out."""
     feedback: int | None = None
     """Rounds of top-down feedback, 0 for none; as the model was made if left out."""
     min_area: int | float = 0.002

@@ -24,7 +24,7 @@ class Runs(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """Of segment s in pixels: what its hard mask looks like."""
+    """Segment s in pixels: what its hard mask looks like."""
 
     area: Int[np.ndarray, " s"]
     box: Int[np.ndarray, "s 4"]

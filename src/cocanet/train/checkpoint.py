@@ -15,7 +15,7 @@ from cocanet.weights import OPTIMISER, load_into, read_weights, write_weights
 
 
 @dataclass
-class Standing:
+class Progress:
     """Where a run stands, besides its tensors. Draws need no state: each step seeds its own."""
 
     step: int = 0
@@ -23,7 +23,7 @@ class Standing:
     seconds: float = 0.0
     best_mse: float | None = None
     losses: list[float] = field(default_factory=list)
-    """Of the steps since the last line of the journal."""
+    """Losses of the steps since the last line of the journal."""
     loader: dict[str, int] = field(default_factory=dict)
     finished: bool = False
     validation_images: int | None = None
@@ -35,23 +35,23 @@ class Standing:
 
 
 def save_checkpoint(
-    path: Path, preset: Preset, model: nn.Module, optimiser: torch.optim.Optimizer, standing: Standing
+    path: Path, preset: Preset, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress
 ) -> None:
-    """Write weights, optimiser and standing to one file, whole or not at all."""
+    """Write weights, optimiser and progress to one file, whole or not at all."""
     tensors = model.state_dict() | _optimiser_tensors(optimiser)
     spoilt = [name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())]
     if spoilt:
         raise ValueError(
-            f"step {standing.step} left {spoilt[0]} without finite values, so it is not saved; the checkpoint "
+            f"step {progress.step} left {spoilt[0]} without finite values, so it is not saved; the checkpoint "
             "before it is intact: resume from it with a lower --learning-rate or with --clip-norm 1"
         )
     try:
-        write_weights(path, preset, tensors, asdict(standing))
+        write_weights(path, preset, tensors, asdict(progress))
     except OSError as error:
-        raise OSError(f"cannot save step {standing.step} to {path}: {error.strerror}; what it held is intact") from None
+        raise OSError(f"cannot save step {progress.step} to {path}: {error.strerror}; what it held is intact") from None
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Standing:
+def load_checkpoint(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
     """Put a run back to where `save_checkpoint` left it."""
     found = read_weights(path, with_optimiser=True)
     load_into(model, found.weights, path)
@@ -75,8 +75,8 @@ def _load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tens
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
 
-def _standing(notes: Mapping[str, Any], path: Path) -> Standing:
-    names = {entry.name for entry in fields(Standing)}
+def _standing(notes: Mapping[str, Any], path: Path) -> Progress:
+    names = {entry.name for entry in fields(Progress)}
     if not {"step", "images", "seconds", "loader"} <= set(notes) <= names:
         raise ValueError(f"{path} does not say where its run stands, so no run can be resumed from it")
-    return Standing(**notes)
+    return Progress(**notes)

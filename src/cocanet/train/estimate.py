@@ -29,7 +29,7 @@ def estimate_step(preset: Preset, device: str = "cpu") -> StepCost:
     images = torch.rand(preset.train.batch_size, 3, *preset.model.image_size, device=device)
 
     def fastest(done: float) -> float:
-        """Of two steps, after a first one, at a share of the run."""
+        """The cost of two steps, after a first one, at a share of the run."""
         seconds = []
         for _ in range(3):
             start = time.perf_counter()

@@ -16,7 +16,7 @@ from torch import Tensor
 from cocanet.data.loader import Batch
 from cocanet.runs import journal
 from cocanet.runs.folder import RunFolder, Settings, check_new, check_same, with_division
-from cocanet.train.checkpoint import Standing, save_checkpoint
+from cocanet.train.checkpoint import Progress, save_checkpoint
 from cocanet.train.display import Display
 from cocanet.train.interrupt import Interrupt, Stopped
 from cocanet.train.optimiser import set_learning_rate
@@ -28,13 +28,13 @@ from cocanet.words import plural
 
 VALIDATIONS = 20
 """Looks at the validation split in a run, unless the settings say how often."""
-LOOKING = 0.1
+VALIDATION_SHARE = 0.1
 """Share of a run on the clock that may go into those looks: fewer images if all would take longer, then fewer looks."""
 EARLY = 0.25
 """Before this share of its time every decoder is ill, and nobody is warned of it; the journal has it all."""
 
 
-def train(settings: Settings, out: Path, *, resume: bool = False, display: Display | None = None) -> Standing:
+def train(settings: Settings, out: Path, *, resume: bool = False, display: Display | None = None) -> Progress:
     """Carry out a run in the folder `out`, or go on with the one in it; returns where it ended.
 
     Ctrl-C and SIGTERM save a checkpoint and raise `Stopped`.
@@ -46,9 +46,9 @@ def train(settings: Settings, out: Path, *, resume: bool = False, display: Displ
     fabric = make_fabric(settings)
     fabric.launch()
     session = set_up(fabric, settings, folder, resume, display or Display())
-    if session.standing.finished and _done(session) >= 1:
-        session.display.note(f"{out} is finished: {plural(session.standing.step, 'step')}")
-        return session.standing
+    if session.progress.finished and _done(session) >= 1:
+        session.display.note(f"{out} is finished: {plural(session.progress.step, 'step')}")
+        return session.progress
     with session.display, Interrupt() as interrupt:
         try:
             fit(session, interrupt)
@@ -59,50 +59,50 @@ def train(settings: Settings, out: Path, *, resume: bool = False, display: Displ
             session.scalars.close()
     if interrupt.signal:
         name = signal.Signals(interrupt.signal).name
-        message = f"{name}: saved step {session.standing.step} in {out}; the same command with --resume continues it"
+        message = f"{name}: saved step {session.progress.step} in {out}; the same command with --resume continues it"
         raise Stopped(message, interrupt.signal)
-    return session.standing
+    return session.progress
 
 
 def fit(session: Session, interrupt: Interrupt) -> None:
     """The loop: until the steps or the minutes are spent, or a signal comes."""
-    standing, run = session.standing, session.run
-    began = time.monotonic() - standing.seconds
-    session.speed.measure(standing)
+    progress, run = session.progress, session.run
+    began = time.monotonic() - progress.seconds
+    session.speed.measure(progress)
     done = _done(session)
     for batch in session.loader:
         loss, rate = step(session, batch, done)
-        standing.step += 1
-        standing.images += session.train.batch_size
-        standing.seconds = time.monotonic() - began
-        standing.losses.append(loss)
-        standing.loader = session.loader.state()
+        progress.step += 1
+        progress.images += session.train.batch_size
+        progress.seconds = time.monotonic() - began
+        progress.losses.append(loss)
+        progress.loader = session.loader.state()
         before, done = done, _done(session)
         stop = largest(session.fabric, interrupt.signal)
-        standing.finished = done >= 1
+        progress.finished = done >= 1
         if session.leads:
             _show(session, loss, rate, done)
             if _validation_due(session, before, done):
-                began_look = time.monotonic()
-                look(session, done)
-                session.spent_looking(time.monotonic() - began_look)
-            if standing.step % run.checkpoint_every == 0 or stop or standing.finished:
+                began_validation = time.monotonic()
+                run_validation(session, done)
+                session.count_validation(time.monotonic() - began_validation)
+            if progress.step % run.checkpoint_every == 0 or stop or progress.finished:
                 save_checkpoint(
                     session.folder.last,
                     session.settings.preset,
                     session.model,
                     session.optimiser.optimizer,
-                    standing,
+                    progress,
                 )
-        if stop or standing.finished:
+        if stop or progress.finished:
             interrupt.signal = int(stop)
             break
 
 
 def step(session: Session, batch: Batch, done: float) -> tuple[float, float]:
     """One step of the optimiser; returns the loss and the learning rate."""
-    train, standing = session.train, session.standing
-    rate = set_learning_rate(session.optimiser, train, done * train.steps if session.run.minutes else standing.step)
+    train, progress = session.train, session.progress
+    rate = set_learning_rate(session.optimiser, train, done * train.steps if session.run.minutes else progress.step)
     torch.manual_seed(_step_seed(session))
     session.model.anneal(done)
     loss: Tensor = session.objective(batch.images, done)
@@ -117,10 +117,10 @@ def step(session: Session, batch: Batch, done: float) -> tuple[float, float]:
     return value, rate
 
 
-def look(session: Session, done: float) -> None:
+def run_validation(session: Session, done: float) -> None:
     """Validate, tell, and keep the best weights."""
-    standing, folder = session.standing, session.folder
-    picture = folder.picture(standing.step)
+    progress, folder = session.progress, session.folder
+    picture = folder.picture(progress.step)
     # As many images at once as in training: memory has room for those.
     share = max(1, session.train.batch_size // session.fabric.world_size)
     # The first look on the clock finds out how many images there is time for; the others take the same, to compare.
@@ -130,75 +130,75 @@ def look(session: Session, done: float) -> None:
         share,
         session.fabric.device,
         picture,
-        most=standing.validation_images,
-        seconds=_first_look(session),
+        most=progress.validation_images,
+        seconds=_first_validation(session),
     )
-    standing.validation_images = standing.validation_images or found.images
+    progress.validation_images = progress.validation_images or found.images
     warnings = [finding.message for finding in found.findings]
     seen = {"scored": found.images, "scores": found.scores, "warnings": warnings}
-    line = {"kind": "validation", **standing.where(), **seen}
+    line = {"kind": "validation", **progress.where(), **seen}
     journal.append(folder.metrics, line)
-    session.display.validation(standing.step, found.scores)
+    session.display.validation(progress.step, found.scores)
     alone = session.train.encoder_first
     for finding in found.findings if done >= alone + EARLY * (1 - alone) else ():
-        if finding.disease not in session.told:
-            session.told.add(finding.disease)
+        if finding.disease not in session.warned:
+            session.warned.add(finding.disease)
             session.display.warn(finding.message)
-            folder.log(f"step {standing.step}: {finding.message}")
-    session.scalars.add(standing.step, {f"validation/{name}": value for name, value in found.scores.items()})
-    session.scalars.picture(standing.step, "validation", picture)
-    if standing.best_mse is None or found.scores["mse"] < standing.best_mse:
-        standing.best_mse = found.scores["mse"]
-        notes: Mapping[str, Any] = {"step": standing.step, "images": standing.images, "scores": found.scores}
+            folder.log(f"step {progress.step}: {finding.message}")
+    session.scalars.add(progress.step, {f"validation/{name}": value for name, value in found.scores.items()})
+    session.scalars.picture(progress.step, "validation", picture)
+    if progress.best_mse is None or found.scores["mse"] < progress.best_mse:
+        progress.best_mse = found.scores["mse"]
+        notes: Mapping[str, Any] = {"step": progress.step, "images": progress.images, "scores": found.scores}
         write_weights(folder.best, session.settings.preset, session.model.state_dict(), notes)
 
 
 def _show(session: Session, loss: float, rate: float, done: float) -> None:
-    standing, speed = session.standing, session.speed
-    log_due = standing.step % session.run.log_every == 0 or standing.finished
+    progress, speed = session.progress, session.speed
+    log_due = progress.step % session.run.log_every == 0 or progress.finished
     if log_due or math.isnan(speed.value):
-        speed.measure(standing)
-    session.display.update(standing.step, loss, speed.value, standing.seconds, done)
+        speed.measure(progress)
+    session.display.update(progress.step, loss, speed.value, progress.seconds, done)
     if not log_due:
         return
     values = {
-        "loss": math.fsum(standing.losses) / len(standing.losses),
+        "loss": math.fsum(progress.losses) / len(progress.losses),
         "learning_rate": rate,
         "images_per_second": round(speed.value, 2),
     }
-    journal.append(session.folder.metrics, {"kind": "train", **standing.where(), **values})
-    session.scalars.add(standing.step, {f"train/{name}": value for name, value in values.items()})
-    standing.losses.clear()
+    journal.append(session.folder.metrics, {"kind": "train", **progress.where(), **values})
+    session.scalars.add(progress.step, {f"train/{name}": value for name, value in values.items()})
+    progress.losses.clear()
 
 
 def _done(session: Session) -> float:
     """The share of the run that lies behind: the same on every process."""
     if session.run.minutes is None:
-        return session.standing.step / session.train.steps
-    return largest(session.fabric, session.standing.seconds / (60 * session.run.minutes))
+        return session.progress.step / session.train.steps
+    return largest(session.fabric, session.progress.seconds / (60 * session.run.minutes))
 
 
 def _validation_due(session: Session, before: float, done: float) -> bool:
     if done >= 1:
         return True
     if session.run.validate_every is not None:
-        return session.standing.step % session.run.validate_every == 0
-    if session.run.minutes is not None and session.looking > LOOKING * session.standing.seconds:
+        return session.progress.step % session.run.validate_every == 0
+    if session.run.minutes is not None and session.validating > VALIDATION_SHARE * session.progress.seconds:
         return False
     return math.floor(before * VALIDATIONS) < math.floor(done * VALIDATIONS)
 
 
-def _first_look(session: Session) -> float | None:
+def _first_validation(session: Session) -> float | None:
     """Seconds that the first look may take, where the clock and not the user says how often to look."""
     run = session.run
-    if session.standing.validation_images is not None or run.minutes is None or run.validate_every is not None:
+    if session.progress.validation_images is not None or run.minutes is None or run.validate_every is not None:
         return None
-    return 60 * run.minutes * LOOKING / VALIDATIONS
+    return 60 * run.minutes * VALIDATION_SHARE / VALIDATIONS
 
 
 def _step_seed(session: Session) -> int:
     """What a step draws at random depends on the run's seed, the step and the process, never on the past."""
-    entropy = (session.run.seed, session.standing.step, session.fabric.global_rank)
+    entropy = (session.run.seed, session.progress.step, session.fabric.global_rank)
     return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
 
@@ -207,6 +207,6 @@ def _not_finite(session: Session, batch: Batch, loss: float) -> str:
     last = session.folder.last
     saved = f"{last} is intact" if last.exists() else "there was no checkpoint yet"
     return (
-        f"the loss is {loss} at step {session.standing.step}, on images {indices}; {saved}. "
+        f"the loss is {loss} at step {session.progress.step}, on images {indices}; {saved}. "
         "Try --clip-norm 1, a lower --learning-rate, or a longer --warmup-steps"
     )

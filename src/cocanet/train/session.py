@@ -18,7 +18,7 @@ from cocanet.models.build import build
 from cocanet.models.model import ObjectModel
 from cocanet.runs import journal
 from cocanet.runs.folder import RunFolder, Settings, check_writable
-from cocanet.train.checkpoint import Standing, load_checkpoint
+from cocanet.train.checkpoint import Progress, load_checkpoint
 from cocanet.train.display import Display
 from cocanet.train.loss import Objective
 from cocanet.train.optimiser import make_optimiser
@@ -35,10 +35,10 @@ class Speed:
     seconds: float = 0.0
     value: float = math.nan
 
-    def measure(self, standing: Standing) -> None:
-        if standing.seconds > self.seconds:
-            self.value = (standing.images - self.images) / (standing.seconds - self.seconds)
-        self.images, self.seconds = standing.images, standing.seconds
+    def measure(self, progress: Progress) -> None:
+        if progress.seconds > self.seconds:
+            self.value = (progress.images - self.images) / (progress.seconds - self.seconds)
+        self.images, self.seconds = progress.images, progress.seconds
 
 
 @dataclass
@@ -55,11 +55,11 @@ class Session:
     validation: Images
     display: Display
     scalars: Scalars
-    standing: Standing
+    progress: Progress
     speed: Speed = field(default_factory=Speed)
-    looking: float = 0.0
+    validating: float = 0.0
     """Seconds spent on validation since the run was started or resumed."""
-    told: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)
     """Diseases that were shown already."""
 
     @property
@@ -70,9 +70,9 @@ class Session:
     def run(self) -> RunConfig:
         return self.settings.run
 
-    def spent_looking(self, seconds: float) -> None:
+    def count_validation(self, seconds: float) -> None:
         """Validation counts as time of the run, but not against the speed of training."""
-        self.looking += seconds
+        self.validating += seconds
         self.speed.seconds += seconds
 
     @property
@@ -114,12 +114,12 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool, 
     model = build(preset, seed=run.seed)
     objective = Objective(model, preset.train)
     objective, optimiser = fabric.setup(objective, make_optimiser(model, preset.train))
-    standing = Standing()
+    progress = Progress()
     if resume and folder.last.exists():
-        standing = load_checkpoint(folder.last, model, optimiser.optimizer)
-        loader.load_state(standing.loader)
+        progress = load_checkpoint(folder.last, model, optimiser.optimizer)
+        loader.load_state(progress.loader)
     if fabric.is_global_zero:
-        _prepare_folder(folder, settings, model, standing, resume)
+        _prepare_folder(folder, settings, model, progress, resume)
     fabric.barrier()
     return Session(
         settings=settings,
@@ -132,9 +132,9 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool, 
         validation=validation,
         display=display,
         scalars=Scalars(
-            folder.path if run.tensorboard and fabric.is_global_zero else None, standing.step + 1 if resume else None
+            folder.path if run.tensorboard and fabric.is_global_zero else None, progress.step + 1 if resume else None
         ),
-        standing=standing,
+        progress=progress,
     )
 
 
@@ -146,11 +146,11 @@ def _open(settings: Settings, split: Split, display: Display) -> Images:
 
 
 def _prepare_folder(
-    folder: RunFolder, settings: Settings, model: ObjectModel, standing: Standing, resume: bool
+    folder: RunFolder, settings: Settings, model: ObjectModel, progress: Progress, resume: bool
 ) -> None:
     bytes_of_weights = sum(weight.nbytes for weight in model.state_dict().values())
     # Weights and two moments, each file once more while it is being replaced, and the best weights.
     check_writable(folder, 8 * bytes_of_weights + 2**24)
     folder.write_settings(settings)
-    journal.rewind(folder.metrics, standing.step)
-    folder.log(f"resumed at step {standing.step}" if resume else f"started {settings.preset.name}")
+    journal.rewind(folder.metrics, progress.step)
+    folder.log(f"resumed at step {progress.step}" if resume else f"started {settings.preset.name}")

@@ -78,7 +78,7 @@ class FolderReader(Reader):
         return list(reasons.values())
 
     def _fingerprint(self) -> str:
-        """Of the names and lengths of all files: another folder of that name is not continued with."""
+        """A hash of the names and lengths of all files: another folder of that name is not continued with."""
         roots = [(self._root, self._images), *([(self._mask_root, self._masks)] if self._mask_root else [])]
         files = (f"{name} {inside(root, name).stat().st_size}" for root, names in roots for name in names)
         return hashlib.sha256("\n".join(files).encode()).hexdigest()[:16]

@@ -103,7 +103,7 @@ def _best_slot(inside: Tensor, sizes: Tensor) -> Overlap:
 
 
 def _overlap(inside: Tensor, size: Tensor, region: Tensor) -> Overlap:
-    """Overlap of segments of some size, of which so many pixels are inside a region of another size."""
+    """Overlap of segments of some size with a region of another, of which `inside` pixels are common."""
     iou = (inside + EPSILON) / (size + region - inside + EPSILON)
     dice = (2 * inside + EPSILON) / (size + region + EPSILON)
     return Overlap(iou, dice)
