@@ -104,6 +104,7 @@ def test_a_variant_is_compared_with_its_own_row_if_there_is_one():
     assert paper_row(presets.with_random_anchors(rooms).model, "objects-room").model == "coca-net-ras"
     assert paper_row(presets.with_random_anchors(clevr).model, "clevr6").model == "coca-net"
     assert paper_row(presets.with_dynamic_slots(clevr).model, "clevr10").slots == 7.49
+    assert paper_row(presets.with_dynamic_slots(clevr).model, "clevr6") is None
     assert paper_row(clevr.model, "clevr10") is None
     assert paper_row(clevr.model, None) is None
 

@@ -139,14 +139,16 @@ def data_set_of_recipe(recipe: Mapping[str, Any]) -> str | None:
 
 
 def paper_row(model: ModelConfig, data_set: str | None) -> PaperRow | None:
-    """What the paper has for a model on a data set: the variant's row if there is one, else COCA-Net's."""
+    """What the paper has for a model on a data set: the variant's row if there is one; COCA-Net's for
+    random anchors that have none."""
     if data_set is None:
         return None
     row = PAPER.get((model.kind, data_set))
     if not isinstance(model, CocaNetConfig):
         return row
     if model.dynamic:
-        return PAPER_ONE_SEED.get(("coca-net-dyna", data_set), row)
+        # COCA-Net's own row had a number of slots that was known.
+        return PAPER_ONE_SEED.get(("coca-net-dyna", data_set))
     if model.anchors == "random":
         return PAPER_ONE_SEED.get(("coca-net-ras", data_set), row)
     return row

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from cocanet.cli import main, segment
+from cocanet.cli import console, main
 from cocanet.data.store_writer import write_store
 from tests.segment.models import weights_file
 from tests.small_runs import Squares
@@ -119,6 +119,6 @@ def test_stopped_before_any_image(place, capsys, monkeypatch):
 
 
 def test_a_line_now_and_then_where_there_is_no_terminal(place, capsys, monkeypatch):
-    monkeypatch.setattr(segment, "SECONDS_A_LINE", 0)
+    monkeypatch.setattr(console, "LINE_EVERY", 0)
     assert exit_code("w.safetensors", "photos") == 0
-    assert "3 of 3 images\n" in capsys.readouterr().out
+    assert "segmenting: 3 of 3\n" in capsys.readouterr().out
