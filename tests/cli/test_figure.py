@@ -16,7 +16,8 @@ from cocanet.data.store import Store
 from cocanet.data.store_writer import write_store
 from cocanet.data.views import Part
 from cocanet.figures import KINDS, pictured
-from cocanet.figures.pictured import Pictured, draw, pick, save_figure
+from cocanet.figures.images import Pictured
+from cocanet.figures.pictured import draw, pick, save_figure
 from cocanet.figures.saving import save
 from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from cocanet.weights import write_weights

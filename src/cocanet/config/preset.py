@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cocanet.config.coca_net import CocaNetConfig
-from cocanet.config.rivals import BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
+from cocanet.config.rivals import RivalConfig
 from cocanet.config.training import TrainConfig
 
-ModelConfig = CocaNetConfig | SlotAttentionConfig | InvSaConfig | BoQsaConfig | GenesisV2Config
+ModelConfig = CocaNetConfig | RivalConfig
 
 Fit = Literal["stretch", "pad", "crop"]
 """How an image gets another shape: each side by itself, with its edges repeated around it, or cut to its middle."""

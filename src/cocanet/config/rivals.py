@@ -173,3 +173,6 @@ class GenesisV2Config:
         if self.colours < 2:
             raise ValueError(f"colours must be at least 2, for row and column; got {self.colours}")
         positive(pixel_deviation=self.pixel_deviation)
+
+
+RivalConfig = SlotAttentionConfig | InvSaConfig | BoQsaConfig | GenesisV2Config

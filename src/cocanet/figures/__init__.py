@@ -49,7 +49,7 @@ _HOMES = {
 
 @dataclass(frozen=True)
 class Kind:
-    """A picture of what a model finds: `draw(model, pictured)` in the module of this name."""
+    """A picture of what a model finds: `draw(model, pictured)` in the module."""
 
     module: str
     about: str

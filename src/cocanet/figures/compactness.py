@@ -8,6 +8,7 @@ from torch import Tensor
 
 from cocanet.explain.compactness import CompactnessMaps, compactness_maps
 from cocanet.figures.canvas import GAP, MARGIN, PAGE, TITLE, Box, array, blank, colour_bar, pixels, show, write
+from cocanet.figures.images import Pictured
 from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import ObjectModel
 
@@ -35,10 +36,6 @@ def compactness_figure(images: Float[Tensor, "b 3 h w"], maps: CompactnessMaps) 
     return figure
 
 
-def draw(
-    model: ObjectModel,
-    images: Float[Tensor, "b 3 h w"],
-    truth: Tensor | None = None,
-    background_labels: int = 1,
-) -> Figure:
-    return compactness_figure(images, compactness_maps(as_coca_net(model, "the compactness figure"), images))
+def draw(model: ObjectModel, pictured: Pictured) -> Figure:
+    net = as_coca_net(model, "the compactness figure")
+    return compactness_figure(pictured.images, compactness_maps(net, pictured.images))

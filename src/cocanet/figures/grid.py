@@ -11,6 +11,7 @@ from torch import Tensor
 
 from cocanet.figures.canvas import GAP, MARGIN, NORMAL, TITLE, Box, blank, pixels, show, write
 from cocanet.figures.colours import known_truth, paint, slot_numbers, truth_numbers
+from cocanet.figures.images import Pictured
 from cocanet.metrics.functional.contingency import hard_labels
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Output
@@ -76,10 +77,6 @@ def discovery_rows(
     return rows
 
 
-def draw(
-    model: ObjectModel,
-    images: Float[Tensor, "b 3 h w"],
-    truth: Int[Tensor, "b h w"] | None,
-    background_labels: int,
-) -> Figure:
+def draw(model: ObjectModel, pictured: Pictured) -> Figure:
+    images, truth, background_labels = pictured
     return discovery_grid(images, truth, model(images), background_labels)

@@ -33,6 +33,7 @@ from cocanet.figures.canvas import (
     write,
 )
 from cocanet.figures.colours import PALETTE, paint, slot_numbers
+from cocanet.figures.images import Pictured
 from cocanet.metrics.functional.contingency import hard_labels
 from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import ObjectModel
@@ -243,12 +244,8 @@ def _explain(figure: Figure, layout: _Layout) -> None:
         write(figure, left, top + 0.55 + 0.15 * number, line, SMALL, align="left")
 
 
-def draw(
-    model: ObjectModel,
-    images: Float[Tensor, "b 3 h w"],
-    truth: Int[Tensor, "b h w"] | None,
-    background_labels: int,
-) -> Figure:
+def draw(model: ObjectModel, pictured: Pictured) -> Figure:
     """The hierarchy of the first image."""
     as_coca_net(model, "the hierarchy figure")
+    images, truth, background_labels = pictured
     return hierarchy_figure(images, model(images), 0, truth, background_labels)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from cocanet.data.splits import at_size, open_split
 from cocanet.data.views import Images
 from cocanet.figures import KINDS
+from cocanet.figures.images import Pictured
 from cocanet.figures.saving import check_format, save
 from cocanet.files import check_folder_writable
 from cocanet.models.model import ObjectModel
@@ -22,14 +20,6 @@ from cocanet.runs.folder import trained_on
 from cocanet.watch import QUIET, Watcher
 from cocanet.weights import open_model
 from cocanet.words import plural
-
-
-class Pictured(NamedTuple):
-    """Images to draw, with their true segments if those are known."""
-
-    images: Float[Tensor, "b 3 h w"]
-    truth: Int[Tensor, "b h w"] | None = None
-    background_labels: int = 1
 
 
 def save_figure(
@@ -74,7 +64,7 @@ def pick(images: Images, count: int, first: int) -> Pictured:
 @torch.no_grad()
 def draw(kind: str, model: ObjectModel, pictured: Pictured) -> Figure:
     """One of the pictures of `KINDS`."""
-    figure: Figure = import_module(KINDS[kind].module).draw(model, *pictured)
+    figure: Figure = import_module(KINDS[kind].module).draw(model, pictured)
     return figure
 
 

@@ -22,6 +22,7 @@ from cocanet.figures.canvas import (
     write,
 )
 from cocanet.figures.colours import paint, slot_numbers
+from cocanet.figures.images import Pictured
 from cocanet.metrics.functional.contingency import hard_labels
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Output
@@ -85,10 +86,6 @@ def _slot_colours(
     return paint(slot_numbers([found[0]], output.decoder_masks.shape[1], truth, background_labels)[0])
 
 
-def draw(
-    model: ObjectModel,
-    images: Float[Tensor, "b 3 h w"],
-    truth: Int[Tensor, "b h w"] | None,
-    background_labels: int,
-) -> Figure:
+def draw(model: ObjectModel, pictured: Pictured) -> Figure:
+    images, truth, background_labels = pictured
     return slots_figure(images, model(images), truth, background_labels)

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, overload
+from importlib import import_module
+from typing import overload
 
 import torch
 
 from cocanet.config import CocaNetConfig, ModelConfig, Preset
-from cocanet.config.rivals import BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
 from cocanet.models.backbone import Backbone
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder
 from cocanet.models.hierarchy import Hierarchy
 from cocanet.models.model import ObjectModel
-from cocanet.models.rivals.bo_qsa import BoQsa
-from cocanet.models.rivals.genesis_v2 import GenesisV2
-from cocanet.models.rivals.inv_sa import InvSa
-from cocanet.models.rivals.slot_attention import SlotAttention
 from cocanet.models.slot_frame import SlotFrame
 from cocanet.runtime import keep_freed_memory
-
-RIVALS: dict[type, Callable[[Any], ObjectModel]] = {
-    SlotAttentionConfig: SlotAttention,
-    InvSaConfig: InvSa,
-    BoQsaConfig: BoQsa,
-    GenesisV2Config: GenesisV2,
-}
 
 
 @overload
@@ -51,7 +39,10 @@ def build(config: Preset | ModelConfig, seed: int | None = None) -> ObjectModel:
 def _assemble(config: ModelConfig) -> ObjectModel:
     if isinstance(config, CocaNetConfig):
         return _coca_net(config)
-    return RIVALS[type(config)](config)
+    # A rival's file is called like its kind, and says which class in it is the model.
+    rival = import_module(f"cocanet.models.rivals.{config.kind.replace('-', '_')}")
+    model: ObjectModel = rival.MODEL(config)
+    return model
 
 
 def _coca_net(config: CocaNetConfig) -> CocaNet:

@@ -81,3 +81,6 @@ class BoQsa(AttentionModel):
 def damped_weights(attention: Float[Tensor, "b k n"]) -> Float[Tensor, "b k n"]:
     """Weights of a mean over positions; a slot that won less than about one position takes up next to nothing."""
     return attention / (attention.sum(-1, keepdim=True) + 1)
+
+
+MODEL = BoQsa

@@ -339,3 +339,6 @@ class GenesisV2(ObjectModel):
         """All that is left to chance: scores that choose the seeds, and noise that places slots in their posterior."""
         scores, noise = self.scores.expand(batch, -1), self.noise.expand(batch, -1, -1)
         return (torch.rand_like(scores), torch.randn_like(noise)) if self.training else (scores, noise)
+
+
+MODEL = GenesisV2

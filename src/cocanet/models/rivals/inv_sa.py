@@ -280,3 +280,6 @@ def lecun_normal(weight: Tensor, inputs: int) -> None:
     """Fill with a normal of variance 1 / inputs that is cut off at two deviations."""
     deviation = 1 / (math.sqrt(inputs) * SHRINKAGE)
     nn.init.trunc_normal_(weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+
+
+MODEL = InvSa

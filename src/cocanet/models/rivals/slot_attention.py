@@ -59,3 +59,6 @@ def mean_weights(attention: Float[Tensor, "b k n"]) -> Float[Tensor, "b k n"]:
     """Weights of a mean over positions; a slot that won nothing takes the mean of all."""
     attention = attention + 1e-8
     return attention / attention.sum(-1, keepdim=True)
+
+
+MODEL = SlotAttention
