@@ -51,7 +51,7 @@ def test_help_needs_no_torch():
 
 def test_flags_reach_the_settings(place, monkeypatch):
     seen = []
-    monkeypatch.setattr(segment.Segment, "run", lambda command: seen.append(command))
+    monkeypatch.setattr("cocanet.cli.segment.Segment.run", lambda command: seen.append(command))
     main(["segment", "w", "a", "b", "--dynamic", "--slots", "5", "--min-area", "50", "--components", "--sheet", "3"])
     main(["segment", "w", "a", "--fit", "pad", "--level", "1", "--keep-background", "--out", "there"])
     first, second = seen
