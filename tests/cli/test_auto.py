@@ -7,7 +7,10 @@ import pytest
 from PIL import Image
 
 from cocanet.cli import main
+from cocanet.cli.auto import tell
+from cocanet.presets.auto import choose
 from cocanet.runs.folder import RunFolder
+from cocanet.train.estimate import StepCost
 from tests.train.runs import losses, noise_store
 
 QUICK = ["--steps", "1", "--batch-size", "4", "--model.dim", "16", "--accelerator", "cpu"]
@@ -84,6 +87,32 @@ def test_slots_are_checked_before_pictures_are_imported(tmp_path, pictures, caps
         main(["train", "auto", "--data", str(pictures), "--slots", "1"])
     assert capsys.readouterr().err == "coca: slots must be 2 to 64; got 1\n"
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_run_in_the_way_is_known_before_anything_is_measured(tmp_path, pictures, capsys, monkeypatch):
+    monkeypatch.setenv("COCANET_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").touch()
+    with pytest.raises(SystemExit):
+        main(["train", "auto", "--data", str(pictures), "--out", str(tmp_path / "run")])
+    assert "is neither empty nor a run folder" in capsys.readouterr().err
+    assert not (tmp_path / "cache").exists()
+
+
+def test_resuming_nothing_says_so(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "auto", "--resume", "--out", str(tmp_path / "none")])
+    error = capsys.readouterr().err
+    assert "there is no run in" in error
+    assert error.count("\n") == 1
+
+
+def test_the_promised_steps_leave_time_for_validation(monkeypatch, capsys):
+    monkeypatch.setattr("cocanet.train.estimate.estimate_step", lambda preset: StepCost(2.0, 10**9))
+    tell(choose((64, 64), 5), minutes=10.0)
+    assert "room for about 270 steps" in capsys.readouterr().out
+    tell(choose((64, 64), 5))
+    assert "hours: --minutes sets a limit, Ctrl-C stops and saves" in capsys.readouterr().out
 
 
 def test_stores_of_any_size_are_resized(tmp_path, capsys):

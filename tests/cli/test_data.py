@@ -233,3 +233,17 @@ def test_mask_colours_tell_labels_apart(background: int) -> None:
     distance = np.abs(shown[:, None] - shown[None]).sum(axis=-1) + 1000 * np.eye(len(shown))
     assert distance.min() >= 40
     assert (np.ptp(palette[:background], axis=1) == 0).all()
+
+
+def test_images_of_a_store_as_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = write_store(Tetrominoes(5, seed=0), tmp_path / "store")
+    main(["data", "export", str(tmp_path / "store"), "--out", str(tmp_path / "files")])
+    assert "5 images" in capsys.readouterr().out
+    images, labels = store.gather(np.arange(5))
+    for index in range(5):
+        for kind, expected in (("images", images), ("masks", labels)):
+            with Image.open(tmp_path / "files" / kind / f"{index:06d}.png") as picture:
+                np.testing.assert_array_equal(np.asarray(picture), expected[index])
+    with pytest.raises(SystemExit):
+        main(["data", "export", str(tmp_path / "store"), "--out", str(tmp_path / "files")])
+    assert "is not empty" in capsys.readouterr().err

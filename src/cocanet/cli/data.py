@@ -36,11 +36,31 @@ class DataShow:
 
 
 @dataclass(frozen=True)
+class DataExport:
+    """Write the images of a store, and their labels if it has any, as PNG files."""
+
+    store: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="STORE")]
+    out: Path = Path("images")
+    """Folder for images/ and masks/."""
+
+    def run(self) -> None:
+        from cocanet.cli.console import ConsoleWatcher
+        from cocanet.data.export import export_images
+        from cocanet.data.store import Store
+        from cocanet.words import plural
+
+        count = export_images(Store(self.store), self.out, ConsoleWatcher())
+        print(f"{self.out}: {plural(count, 'image')}")
+
+
+@dataclass(frozen=True)
 class Data:
-    """Look at a store."""
+    """Look at a store, or take its images out."""
 
     command: Annotated[
-        Annotated[DataInfo, tyro.conf.subcommand("info")] | Annotated[DataShow, tyro.conf.subcommand("show")],
+        Annotated[DataInfo, tyro.conf.subcommand("info")]
+        | Annotated[DataShow, tyro.conf.subcommand("show")]
+        | Annotated[DataExport, tyro.conf.subcommand("export")],
         tyro.conf.arg(name=""),
     ]
 
