@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cocanet.cli.auto import Auto, choose_for, store_of
+from cocanet.cli.auto import choose_for
 from cocanet.config import Preset
 from cocanet.config.plain import from_plain, to_plain
+from cocanet.data.own_images import store_of
 from cocanet.data.store_writer import write_store
 from tests.segment.models import preset
 from tests.small_runs import Squares
@@ -18,17 +19,17 @@ def test_auto_on_a_folder_knows_that_pictures_were_cropped(tmp_path, whole):
     for number in range(3):
         pixels = np.random.default_rng(number).integers(0, 256, (40, 60, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(tmp_path / "photos" / f"{number}.png")
-    store = store_of(Auto(tmp_path / "photos", slots=3, size=32))
+    store = store_of(tmp_path / "photos", 32)
     if not whole:
         (tmp_path / "split").mkdir()
         (tmp_path / "split" / "train").symlink_to(store)
         store = tmp_path / "split"
-    assert choose_for(Auto(store, slots=3), store).preset.data.fit == "crop"
+    assert choose_for(store, 3, store).preset.data.fit == "crop"
 
 
 def test_other_stores_say_nothing(tmp_path):
     write_store(Squares(4), tmp_path)
-    assert choose_for(Auto(tmp_path, slots=3), tmp_path).preset.data.fit is None
+    assert choose_for(tmp_path, 3, tmp_path).preset.data.fit is None
 
 
 def test_weights_from_before_load_as_they_did():

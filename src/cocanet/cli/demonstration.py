@@ -22,7 +22,7 @@ from cocanet.paper_scores import PAPER, data_set_of
 from cocanet.weights import Trained, open_model, shipped_names
 from cocanet.words import plural
 
-SCENES = 200
+SCENES = 120
 RENDERED_PIXELS = 24 * 64 * 64
 """Scenes that must be rendered are fewer, and of the large ones fewest: this many pixels in all."""
 
