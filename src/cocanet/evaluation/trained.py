@@ -7,6 +7,7 @@ import math
 import platform
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ class Evaluation:
     def paper(self) -> PaperRow | None:
         return paper_row(self.trained.preset.model, self.data.data_set)
 
-    @property
+    @cached_property
     def result(self) -> Result:
         """What is kept of it."""
         means, images, preset = self.scored.means, self.data.images, self.trained.preset

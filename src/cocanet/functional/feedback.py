@@ -18,7 +18,7 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cocanet.functional.regrouping import SPREAD, regroup_masks
+from cocanet.functional.regrouping import SPREAD, places, regroup_masks
 
 FLOOR = 1e-6
 """Least value of a mask before its logarithm."""
@@ -122,8 +122,7 @@ def explanation(
 
 def _place_log_density(weights: Float[Tensor, "b k n"], size: tuple[int, int]) -> Float[Tensor, "b k n"]:
     """Log density of every pixel under the Gaussian of a slot's pixels; `weights` sum to 1 over them."""
-    lines = [torch.linspace(-1, 1, side, device=weights.device, dtype=weights.dtype) for side in size]
-    row, column = (grid.flatten() for grid in torch.meshgrid(*lines, indexing="ij"))
+    row, column = (grid.flatten() for grid in places(size, weights))
     moments = weights @ torch.stack((row, column, row**2, row * column, column**2), -1)
     r, c, rr, rc, cc = moments.unbind(-1)
     a, b, d = rr - r**2 + SPREAD, rc - r * c, cc - c**2 + SPREAD

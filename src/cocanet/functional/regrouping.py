@@ -80,14 +80,20 @@ def largest(
 
 def moments(ranks: Int[Tensor, "b h w"], colours: Float[Tensor, "b c h w"], count: int) -> Float[Tensor, "b p moments"]:
     """Pixels, Σ place, Σ place ⊗ place, Σ |colour|² and Σ colour of each piece; those of a union are their sums."""
-    lines = [torch.linspace(-1, 1, side, device=colours.device, dtype=colours.dtype) for side in ranks.shape[-2:]]
-    row, column = torch.meshgrid(*lines, indexing="ij")
+    row, column = places((ranks.shape[-2], ranks.shape[-1]), colours)
     place = torch.stack((torch.ones_like(row), row, column, row**2, row * column, column**2))
     values = torch.cat(
         (place.expand(len(ranks), -1, -1, -1), reduce(colours**2, "b c h w -> b 1 h w", "sum"), colours), 1
     )
     member = F.one_hot(ranks.flatten(1), count + 1).to(colours.dtype)
     return (values.flatten(2) @ member).mT[:, :count]
+
+
+def places(size: tuple[int, int], like: Tensor) -> tuple[Float[Tensor, "h w"], Float[Tensor, "h w"]]:
+    """Row and column of every pixel, where an image is 2 × 2; of the type and on the device of another tensor."""
+    lines = [torch.linspace(-1, 1, side, device=like.device, dtype=like.dtype) for side in size]
+    row, column = torch.meshgrid(*lines, indexing="ij")
+    return row, column
 
 
 def description_length(of: Float[Tensor, "*shape moments"], noise: float) -> Float[Tensor, "*shape"]:

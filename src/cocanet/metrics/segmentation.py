@@ -21,9 +21,7 @@ from cocanet.metrics.functional.overlap import (
 from cocanet.metrics.functional.reconstruction import reconstruction_error
 from cocanet.metrics.functional.slots import slots_with_pixels
 from cocanet.metrics.means import ImageMeans
-
-EMPTY_ARI, EMPTY_COVERING = 1.0, 0.0
-"""What the paper's code gives an image without foreground."""
+from cocanet.metrics.table import EMPTY_ARI, EMPTY_COVERING
 
 OVERLAPS = (
     "iou",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+EMPTY_ARI, EMPTY_COVERING = 1.0, 0.0
+"""What the paper's code gives an image without foreground."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -18,16 +21,16 @@ class Score:
     """Whether it needs true labels."""
     foreground: bool = False
     """Whether an image without foreground has none."""
-    empty: float = 0.0
+    empty: float = EMPTY_COVERING
     """What the paper's code gives an image without foreground."""
     better: Literal["higher", "lower"] = "higher"
 
 
 def _of_masks(side: str) -> tuple[Score, ...]:
     return (
-        Score(f"{side}_ari_fg", f"{side} ARI-FG", foreground=True, empty=1.0),
+        Score(f"{side}_ari_fg", f"{side} ARI-FG", foreground=True, empty=EMPTY_ARI),
         Score(f"{side}_msc_fg", f"{side} mSC-FG", foreground=True),
-        Score(f"{side}_ari", f"{side} ARI", empty=1.0),
+        Score(f"{side}_ari", f"{side} ARI", empty=EMPTY_ARI),
         Score(f"{side}_msc", f"{side} mSC"),
     )
 

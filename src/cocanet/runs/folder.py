@@ -26,7 +26,7 @@ from cocanet.config import Preset, RunConfig
 from cocanet.config.plain import first_difference, from_plain, to_plain
 from cocanet.data.splits import holds_own_images
 from cocanet.files import check_folder_writable, existing_parent, read_json, sync_folder, write_atomically
-from cocanet.weights import shipped_names
+from cocanet.weights import is_shipped
 
 FORMAT = "cocanet-run"
 VERSION = 1
@@ -110,8 +110,7 @@ class RunFolder:
 
 def own_folder(source: str | Path) -> Path | None:
     """The folder that a run's model is opened from, if `source` is one; a name of shipped weights is none."""
-    named = isinstance(source, str) and source in shipped_names()
-    return Path(source) if not named and Path(source).is_dir() else None
+    return Path(source) if not is_shipped(source) and Path(source).is_dir() else None
 
 
 class OwnData(NamedTuple):
@@ -123,10 +122,8 @@ class OwnData(NamedTuple):
 
 def trained_on(source: str | Path) -> OwnData | None:
     """The user's data that the run of a folder, or of a checkpoint in one, was trained on."""
-    if isinstance(source, str) and source in shipped_names():
-        return None
     folder = RunFolder(own_folder(source) or Path(source).parent)
-    if not Path(source).exists() or not folder.exists:
+    if is_shipped(source) or not Path(source).exists() or not folder.exists:
         return None
     data = folder.read_settings().data
     return None if data.path is None else OwnData(Path(data.path), data.shuffle)
@@ -169,8 +166,3 @@ def check_writable(folder: RunFolder, needed: int) -> None:
     if free < needed:
         raise ValueError(f"{folder.path} needs about {decimal(needed)}, but its disk has only {decimal(free)} free")
     folder.path.mkdir(parents=True, exist_ok=True)
-    try:
-        write_atomically(folder.path / ".writable", [b""])
-        (folder.path / ".writable").unlink()
-    except OSError as error:
-        raise ValueError(f"cannot write to {folder.path}: {error.strerror}") from None

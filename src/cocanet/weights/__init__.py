@@ -2,12 +2,13 @@
 
 from cocanet.weights.file import OPTIMISER, WeightsFile, load_into, read_weights, write_weights
 from cocanet.weights.hub import read_pretrained, write_pretrained
-from cocanet.weights.trained import Trained, open_model, shipped_names
+from cocanet.weights.trained import Trained, is_shipped, open_model, shipped_names
 
 __all__ = [
     "OPTIMISER",
     "Trained",
     "WeightsFile",
+    "is_shipped",
     "load_into",
     "open_model",
     "read_pretrained",

@@ -54,6 +54,11 @@ def shipped_names() -> list[str]:
     return sorted(file.name.removesuffix(_SUFFIX) for file in folder.iterdir() if file.name.endswith(_SUFFIX))
 
 
+def is_shipped(source: str | Path) -> bool:
+    """Whether this names weights of the package: a string may, a `Path` never does."""
+    return isinstance(source, str) and source in shipped_names()
+
+
 def open_model(source: str | Path, device: str = "cpu", *, checkpoint: Checkpoint = "last") -> Trained:
     """The model, its preset and its notes, ready to use.
 
@@ -62,7 +67,7 @@ def open_model(source: str | Path, device: str = "cpu", *, checkpoint: Checkpoin
     """
     _check_device(device)
     with ExitStack() as stack:
-        if isinstance(source, str) and source in shipped_names():
+        if is_shipped(source):
             file = stack.enter_context(as_file(files("cocanet") / "shipped" / f"{source}{_SUFFIX}"))
             found = read_weights(file)
         elif is_pretrained(Path(source)):
