@@ -488,6 +488,22 @@ def test_one_thing_on_a_background_has_its_overlap_first(tmp_path, capsys):
     assert found.result.scores["encoder_dice"] == pytest.approx(float(expected["dice"]), abs=1e-6)
 
 
+class OneThingOrUnmarked(OneThing):
+    """As Birds are: nobody marked the thing in every third image."""
+
+    def __getitem__(self, index: int) -> Sample:
+        sample = super().__getitem__(index)
+        return sample if index % 3 else sample._replace(labels=np.full_like(sample.labels, UNLABELLED))
+
+
+def test_images_without_a_mask_leave_the_overlap_first(tmp_path):
+    write_store(OneThingOrUnmarked(12), tmp_path / "some")
+    result = evaluate_trained(make_run(tmp_path / "run"), EvaluationSettings(data=tmp_path / "some")).result
+    assert result.images_without_labels == 4
+    assert result.data.single
+    assert result.shown[0] == "encoder_iou"
+
+
 def test_what_must_be_said_beside_the_scores(tmp_path, capsys):
     quick = presets.with_quick_recipe(tiny_preset())
     run = make_run(tmp_path / "run", preset=quick)

@@ -24,6 +24,7 @@ from cocanet.evaluation.protocol import Scored, score_batches
 from cocanet.evaluation.provenance import at_evaluation, decoder_masks, losses
 from cocanet.evaluation.result import Asked, Provenance, Result, ScoredImages
 from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.metrics.functional.contingency import is_labelled
 from cocanet.metrics.table import OVERLAPS, SCORES, SLOTS
 from cocanet.paper_scores import TITLES, PaperRow, paper_row
 from cocanet.runs.folder import OwnData, trained_on
@@ -135,13 +136,14 @@ def evaluate_trained(
 
 
 class Seen:
-    """The largest label among the batches that went by."""
+    """The largest label among the labelled images that went by."""
 
     most = -1
 
     def each(self, batches: Iterable[Batch], done: Update) -> Iterator[Batch]:
         for number, batch in enumerate(batches, 1):
-            self.most = max(self.most, int(batch.labels.max()))
+            largest = batch.labels.flatten(1).amax(1).where(is_labelled(batch.labels), -1)
+            self.most = max(self.most, int(largest.max()))
             yield batch
             done(number)
 
