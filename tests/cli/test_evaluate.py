@@ -32,7 +32,7 @@ from cocanet.evaluation.settings import EvaluationSettings
 from cocanet.evaluation.trained import evaluate_trained
 from cocanet.labels import UNLABELLED
 from cocanet.metrics.segmentation import ForegroundOverlap
-from cocanet.metrics.table import SCORES, TABLE
+from cocanet.metrics.table import SCORES, TABLE, title
 from cocanet.report.files import write_report
 from cocanet.weights import open_model, write_weights
 from tests.small_runs import Squares, make_run, tiny_preset
@@ -484,8 +484,9 @@ def test_one_thing_on_a_background_has_its_overlap_first(tmp_path, capsys):
         out = found.trained.model(torch.from_numpy(images).permute(0, 3, 1, 2).float() / 255)
     metric.update(out.encoder_masks, torch.from_numpy(labels).long())
     expected = metric.compute()
-    assert found.result.scores["encoder_iou"] == pytest.approx(float(expected["iou"]), abs=1e-6)
-    assert found.result.scores["encoder_dice"] == pytest.approx(float(expected["dice"]), abs=1e-6)
+    for name in ("iou", "dice", "iou_both", "dice_both"):
+        assert found.result.scores[f"encoder_{name}"] == pytest.approx(float(expected[name]), abs=1e-6)
+    assert "encoder IoU with background" in [title(name) for name in found.result.shown]
 
 
 class OneThingOrUnmarked(OneThing):

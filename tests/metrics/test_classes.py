@@ -1,6 +1,8 @@
 import dataclasses
+import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +22,7 @@ from cocanet.metrics.segmentation import (
 from cocanet.metrics.table import OVERLAPS as OF_BEST_SLOT
 from cocanet.metrics.table import SCORES, SLOTS, TABLE
 from tests.metrics.processes import part, scene, score
+from tests.metrics.reference import slow_overlaps
 
 OUTPUT, LABELS, IMAGES = scene(10)
 EMPTY = 4
@@ -110,6 +113,24 @@ def test_all_scores_at_once():
         close(means[name], values.nanmean())
     assert (int(means["images"]), int(means["images_without_foreground"])) == (10, EMPTY)
     assert float(means["slots"]) == pytest.approx(float(OUTPUT.in_use.sum(1).double().mean()))
+
+
+@pytest.mark.parametrize("batches", [(0, 10), (0, 1, 4, 10)])
+def test_overlaps_with_and_without_background_are_a_loops_in_any_batches(batches):
+    labels = LABELS.clone()
+    labels[1::4] = UNLABELLED
+    metric = SegmentationScores(background_labels=1)
+    for start, stop in itertools.pairwise(batches):
+        rows = slice(start, stop)
+        metric.update(part(OUTPUT, rows), labels[rows], IMAGES[rows])
+    means = metric.compute()
+    known = [index for index in range(10) if index % 4 != 1]
+    for side in ("encoder", "decoder"):
+        found = getattr(OUTPUT, f"{side}_masks").argmax(1).numpy()
+        slow = [slow_overlaps(LABELS[index].numpy(), found[index], 5, 1) for index in known]
+        for name in ("iou", "dice", "iou_both", "dice_both"):
+            expected = np.nanmean([scores[name] for scores in slow])
+            assert float(means[f"{side}_{name}"]) == pytest.approx(expected, abs=1e-12), name
 
 
 def test_all_scores_at_once_as_the_paper_counts_them():

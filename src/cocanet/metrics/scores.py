@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from cocanet.metrics.functional.ari import adjusted_rand_index
 from cocanet.metrics.functional.contingency import is_labelled, mask_contingency
 from cocanet.metrics.functional.covering import segmentation_covering
-from cocanet.metrics.functional.overlap import best_slot_overlap
+from cocanet.metrics.functional.overlap import best_slot_overlap, both_regions_overlap
 from cocanet.metrics.functional.reconstruction import reconstruction_error
 from cocanet.metrics.functional.slots import slots_with_pixels
 from cocanet.metrics.means import ImageMeans
@@ -27,10 +27,7 @@ def score_images(
     labels = labels * known[:, None, None]
     for side, masks in (("decoder", output.decoder_masks), ("encoder", output.encoder_masks)):
         table = mask_contingency(labels, masks)
-        for suffix, ignored in (("_fg", background_labels), ("", 0)):
-            scores[f"{side}_ari{suffix}"] = adjusted_rand_index(table, ignored)
-            scores[f"{side}_msc{suffix}"] = segmentation_covering(table, ignored)
-        scores[f"{side}_iou"], scores[f"{side}_dice"] = best_slot_overlap(table, background_labels)
+        scores |= {f"{side}_{name}": values for name, values in score_masks(table, background_labels).items()}
         scores[f"{side}_slots"] = slots_with_pixels(table, output.in_use).double()
     scores["mse"] = reconstruction_error(output.mixture, images)
     scores["slots"] = output.in_use.sum(1).double()
@@ -38,6 +35,16 @@ def score_images(
         name: scores[name].masked_fill(~known, torch.nan) if score.labelled else scores[name]
         for name, score in TABLE.items()
     }
+
+
+def score_masks(table: Int64[Tensor, "b segments k"], background_labels: int) -> dict[str, Float64[Tensor, " b"]]:
+    """What any masks have, for each image: `OF_MASKS`, from the pixels they share with the true segments."""
+    (iou, dice), both = best_slot_overlap(table, background_labels), both_regions_overlap(table, background_labels)
+    scores = {"iou": iou, "dice": dice, "iou_both": both.iou, "dice_both": both.dice}
+    for suffix, ignored in (("_fg", background_labels), ("", 0)):
+        scores[f"ari{suffix}"] = adjusted_rand_index(table, ignored)
+        scores[f"msc{suffix}"] = segmentation_covering(table, ignored)
+    return scores
 
 
 class SegmentationScores(ImageMeans):

@@ -39,6 +39,8 @@ def _overlaps(side: str) -> tuple[Score, ...]:
     return (
         Score(f"{side}_iou", f"{side} IoU", foreground=True),
         Score(f"{side}_dice", f"{side} Dice", foreground=True),
+        Score(f"{side}_iou_both", f"{side} IoU with background", foreground=True),
+        Score(f"{side}_dice_both", f"{side} Dice with background", foreground=True),
     )
 
 
@@ -49,7 +51,8 @@ PAPER = (
 )
 """The nine of the paper's tables (Sec. 4.2)."""
 OVERLAP = (*_overlaps("encoder"), *_overlaps("decoder"))
-"""The slot that fits the foreground best: for images of one thing on a background, where ARI-FG says little."""
+"""The slot that fits the foreground best, and the mean of that and of the slot that fits the background best: for images
+of one thing on a background, where ARI-FG says little."""
 USE = (
     Score("decoder_slots", "slots in decoder masks", digits=2, labelled=False),
     Score("encoder_slots", "slots in encoder masks", digits=2, labelled=False),
@@ -61,10 +64,13 @@ TABLE = {score.name: score for score in (*PAPER, *OVERLAP, *USE)}
 SCORES = tuple(score.name for score in PAPER)
 OVERLAPS = tuple(score.name for score in OVERLAP)
 SLOTS = tuple(score.name for score in USE)
+OF_MASKS = tuple(score.name.removeprefix("encoder_") for score in (*_overlaps("encoder"), *_of_masks("encoder")))
+"""What any masks have, whichever side they are of."""
 
 
 def title(name: str) -> str:
-    return TABLE[name].title
+    """What a score is called; of masks of neither side without a side."""
+    return TABLE[f"encoder_{name}"].title.removeprefix("encoder ") if name in OF_MASKS else TABLE[name].title
 
 
 def text(name: str, value: float | None, deviation: float | None = None) -> str:
