@@ -86,7 +86,7 @@ def test_stores_side_by_side_are_taken_as_they_are(tmp_path):
 @pytest.mark.parametrize(("count", "taken"), [(7, 7), (30, 20)])
 def test_of_a_test_store_the_protocols_number_is_taken(tmp_path, monkeypatch, count, taken):
     monkeypatch.setattr(splits, "TEST_IMAGES", 20)
-    for name in ("train", "test"):
+    for name in ("train", "validation", "test"):
         store = write_store(NoiseSource(count), tmp_path / name)
     found = open_split(TETROMINOES, "test", tmp_path)
     assert len(found) == taken
@@ -136,11 +136,34 @@ def test_published_and_generated_stores_keep_their_order(tmp_path):
     assert not splits.holds_own_images(tmp_path / "nowhere")
 
 
-def test_train_alone_is_divided(tmp_path):
-    write_store(NoiseSource(40), tmp_path / "train")
-    write_store(NoiseSource(7), tmp_path / "test")
-    found = [len(open_split(TETROMINOES, split, tmp_path)) for split in ("train", "validation", "test")]
-    assert found == [40, 4, 7]
+@pytest.mark.parametrize("source", [NoiseSource, OwnImages])
+@pytest.mark.parametrize(
+    ("beside", "sizes"),
+    [((), (32, 4, 4)), (("test",), (36, 4, 7)), (("validation",), (36, 7, 4)), (("val",), (36, 7, 4))],
+)
+def test_what_is_taken_from_train_is_not_trained_on(tmp_path, source, beside, sizes):
+    store = write_store(source(40), tmp_path / "train")
+    for name in beside:
+        write_store(NoiseSource(7, seed=9), tmp_path / name)
+    parts = [open_split(TETROMINOES, split, tmp_path, shuffle=True) for split in ("train", "validation", "test")]
+    assert tuple(len(part) for part in parts) == sizes
+    images = [{image.tobytes() for image in part.gather(np.arange(len(part)))[0]} for part in parts]
+    assert not images[0] & (images[1] | images[2])
+    of_train = {image.tobytes() for image in store.gather(np.arange(40))[0]}
+    assert len(of_train) == 40
+    assert of_train <= set.union(*images), "every image has a use"
+
+
+def test_a_few_images_train_and_are_watched(tmp_path):
+    write_store(NoiseSource(9), tmp_path / "train")
+    assert [len(open_split(TETROMINOES, split, tmp_path)) for split in ("train", "validation")] == [9, 9]
+
+
+@pytest.mark.parametrize("name", ["birds", "flowers"])
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_photographs_are_not_generated(name, split):
+    with pytest.raises(ValueError, match=f"^{name} are photographs.*`coca import {name} DIR --out STORE`.*--data STORE"):
+        open_split(DataConfig(name), split)
 
 
 def test_samples_outside_of_a_part_are_refused(tmp_path):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from jaxtyping import Int
 from cocanet.config import DataConfig
 from cocanet.data.filling import fill
 from cocanet.data.loader import GatherSource
+from cocanet.data.readers import PHOTOGRAPHS
 from cocanet.data.scenes import make_scenes
 from cocanet.data.scenes.streams import uniforms
 from cocanet.data.store import Store
@@ -55,6 +56,11 @@ def open_split(
     """
     if path is not None:
         return _split_of_store(path, split, shuffle)
+    if data.name in PHOTOGRAPHS:
+        raise ValueError(
+            f"{data.name} are photographs, which are not generated: `coca import {data.name} DIR --out STORE` reads "
+            "them, and --data STORE then names them"
+        )
     count = VALIDATION_IMAGES if split == "validation" else TEST_IMAGES
     if split == "train":
         published = images or PUBLISHED_TRAIN_IMAGES
@@ -125,24 +131,45 @@ def protocol_part(store: Store, *, shuffle: bool = False) -> Part:
 def _split_of_store(path: Path, split: Split, shuffle: bool) -> Images:
     if not path.exists():
         raise ValueError(f"the data folder {path} does not exist; `coca scenes` or `coca import` makes one")
-    for name in {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}[split]:
-        if (path / name / "meta.json").exists():
-            store = Store(path / name)
-            return protocol_part(store, shuffle=shuffle) if split == "test" else Part(store, 0, len(store))
-    if (path / "train" / "meta.json").exists():
-        return _divide(Store(path / "train"), split, shuffle)
-    return _divide(Store(path), split, shuffle)
+    own = {name: _own_folder(path, name) for name in SEEDS}
+    folder = own[split]
+    if split == "train" and folder is not None:
+        return _rest(Store(folder), [name for name, found in own.items() if found is None], shuffle)
+    if folder is not None:
+        store = Store(folder)
+        return protocol_part(store, shuffle=shuffle) if split == "test" else Part(store, 0, len(store))
+    return _divide(Store(own["train"] or path), split, shuffle)
+
+
+def _own_folder(path: Path, split: Split) -> Path | None:
+    """The store that a data folder has for a split, if it has one."""
+    names = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}[split]
+    return next((path / name for name in names if (path / name / META).exists()), None)
 
 
 def _divide(store: Store, split: Split, shuffle: bool) -> Part:
     """Train, validation and test one after the other; a tenth at most for each of the last two."""
+    if len(store) < 10:
+        return Part(store, 0, len(store))
+    return Part(store, *_bounds(store)[split], _order(store, shuffle))
+
+
+def _rest(store: Store, taken: Sequence[Split], shuffle: bool) -> Part:
+    """A store that trains, without the images that are `taken` from it for splits that have no store of their own."""
+    if len(store) < 10 or not taken:
+        return Part(store, 0, len(store))
+    order = _order(store, shuffle)
+    order = np.arange(len(store)) if order is None else order
+    away = [order[slice(*_bounds(store)[split])] for split in taken]
+    kept = order[~np.isin(order, np.concatenate(away))]
+    return Part(store, 0, len(kept), np.concatenate([kept, *away]))
+
+
+def _bounds(store: Store) -> dict[Split, tuple[int, int]]:
     count = len(store)
-    if count < 10:
-        return Part(store, 0, count)
     test = count - min(TEST_IMAGES, count // 10)
     validation = test - min(VALIDATION_IMAGES, count // 10)
-    bounds = {"train": (0, validation), "validation": (validation, test), "test": (test, count)}
-    return Part(store, *bounds[split], _order(store, shuffle))
+    return {"train": (0, validation), "validation": (validation, test), "test": (test, count)}
 
 
 def _order(store: Store, shuffle: bool) -> Int[np.ndarray, " n"] | None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from cocanet.data.sample import Source
 
 FORMATS = ("deepmind-tfrecord", "ocl-hdf5", "clevrtex", "shapestacks", "birds", "flowers", "folder")
+PHOTOGRAPHS = ("birds", "flowers")
+"""Published sets that nothing generates."""
 
 
 def open_source(
