@@ -9,11 +9,13 @@ import pytest
 
 from cocanet import presets
 from cocanet.config import DataConfig
+from cocanet.data.readers import PHOTOGRAPHS
 from cocanet.metrics.table import SCORES
 from cocanet.paper_scores import (
     PAPER,
     PAPER_DATA_SETS,
     PAPER_ONE_SEED,
+    PAPER_PHOTOGRAPHS,
     TITLES,
     data_set_of,
     data_set_of_recipe,
@@ -93,8 +95,27 @@ def test_one_seed_as_printed(tex, label):
         assert [str(row.scores[name]) for name in SCORES] == cells, (model, data_set)
 
 
+def test_photographs_as_printed(tex):
+    """The columns are Flowers and Birds, IoU and Dice each."""
+    table = tex[tex.index(r"\label{tbl:suppl_quant_real}") :]
+    heading = re.search(r"\{Flowers\}.*\{Birds\}", table[: table.index("BOQSA")])
+    assert heading
+    printed = {model: cells for (model, _), cells in cells_of(tex, "tbl:suppl_quant_real").items()}
+    assert set(printed) == {"bo-qsa", "coca-net"}
+    for model, cells in printed.items():
+        for data_set, (iou, dice) in (("flowers", cells[:2]), ("birds", cells[2:])):
+            row = PAPER_PHOTOGRAPHS[model, data_set]
+            assert row.seeds == 1
+            assert "background segments included" in row.note
+            for suffix in ("", "_both"):
+                ours = [str(row.scores[f"encoder_{name}{suffix}"]) for name in ("iou", "dice")]
+                assert ours == [iou, dice], (model, data_set)
+    assert len(PAPER_PHOTOGRAPHS) == 4
+
+
 def test_every_preset_finds_its_data_set_and_every_model_has_a_title():
-    assert {data_set_of(make().data) for make in presets.PRESETS.values()} == set(PAPER_DATA_SETS)
+    named = {data_set_of(make().data) for make in presets.PRESETS.values()}
+    assert set(PAPER_DATA_SETS) <= named <= {*PAPER_DATA_SETS, *PHOTOGRAPHS}
     assert {name for name, make in presets.PRESETS.items() if data_set_of(make().data) == name} == set(presets.PRESETS)
     assert {model for model, _ in [*PAPER, *PAPER_ONE_SEED]} == set(TITLES)
 
@@ -107,6 +128,9 @@ def test_a_variant_is_compared_with_its_own_row_if_there_is_one():
     assert paper_row(presets.with_dynamic_slots(clevr).model, "clevr6") is None
     assert paper_row(clevr.model, "clevr10") is None
     assert paper_row(clevr.model, None) is None
+    assert str(paper_row(clevr.model, "birds").scores["encoder_dice"]) == "0.7238"
+    assert paper_row(presets.find("bo-qsa-clevr6").model, "flowers").model == "bo-qsa"
+    assert paper_row(presets.find("inv-sa-clevr6").model, "flowers") is None
 
 
 @pytest.mark.parametrize(
@@ -122,6 +146,10 @@ def test_a_variant_is_compared_with_its_own_row_if_there_is_one():
         ({"name": "deepmind-tfrecord", "set": "multi_dsprites", "file": "multi_dsprites_binarized.tfrecords"}, None),
         ({"name": "ocl-hdf5", "file": "multidsprites_colored_on_grayscale-full.hdf5"}, "multi-dsprites"),
         ({"name": "folder", "folder": "tetrominoes"}, None),
+        ({"name": "folder", "folder": "birds"}, None),
+        ({"name": "birds", "folder": "CUB_200_2011", "split": "val", "size": 128}, "birds"),
+        ({"name": "flowers", "folder": "flowers-102", "split": None}, "flowers"),
+        ({"name": "flowers17", "folder": "flowers17"}, "flowers"),
     ],
 )
 def test_stores_are_recognised_by_their_recipe(recipe, expected):

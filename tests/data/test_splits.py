@@ -162,7 +162,8 @@ def test_a_few_images_train_and_are_watched(tmp_path):
 @pytest.mark.parametrize("name", ["birds", "flowers"])
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_photographs_are_not_generated(name, split):
-    with pytest.raises(ValueError, match=f"^{name} are photographs.*`coca import {name} DIR --out STORE`.*--data STORE"):
+    advice = rf"^{name} are photographs.*`coca import {name} DIR --out STORE`.*--data STORE"
+    with pytest.raises(ValueError, match=advice):
         open_split(DataConfig(name), split)
 
 

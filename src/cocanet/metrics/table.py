@@ -51,8 +51,8 @@ PAPER = (
 )
 """The nine of the paper's tables (Sec. 4.2)."""
 OVERLAP = (*_overlaps("encoder"), *_overlaps("decoder"))
-"""The slot that fits the foreground best, and the mean of that and of the slot that fits the background best: for images
-of one thing on a background, where ARI-FG says little."""
+"""The slot that fits the foreground best, and the mean of that and of the slot that fits the background best: for
+images of one thing on a background, where ARI-FG says little."""
 USE = (
     Score("decoder_slots", "slots in decoder masks", digits=2, labelled=False),
     Score("encoder_slots", "slots in encoder masks", digits=2, labelled=False),
