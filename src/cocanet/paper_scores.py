@@ -140,7 +140,7 @@ PAPER = _rows(_THREE_SEEDS, seeds=3)
 PAPER_ONE_SEED = _rows(_ONE_SEED, seeds=1)
 """The ablation studies: one seed each, the same for a variant and the COCA-Net it is compared with."""
 PAPER_PHOTOGRAPHS = _photograph_rows(_OF_PHOTOGRAPHS)
-"""Encoder masks on Birds and Flowers, one seed: each number twice, since the paper does not say which of the two it is."""
+"""Encoder masks on Birds and Flowers, one seed: each number twice, since the paper does not say which it is."""
 PAPER_DATA_SETS = tuple(dict.fromkeys(data_set for _, data_set in PAPER))
 
 
@@ -189,6 +189,12 @@ def paper_row(model: ModelConfig, data_set: str | None) -> PaperRow | None:
     if model.anchors == "random":
         return PAPER_ONE_SEED.get(("coca-net-ras", data_set), row)
     return row
+
+
+def notes_beside(row: PaperRow, data_name: str) -> list[str]:
+    """Sentences that a reader needs to compare the paper's row with scores on the data of this name."""
+    other = ["The paper's flowers are those of Flowers-102."] if data_name == FLOWERS17 else []
+    return [*([row.note] if row.note else []), *other]
 
 
 def _letters(text: str) -> str:

@@ -32,10 +32,10 @@ from cocanet.evaluation.settings import EvaluationSettings
 from cocanet.evaluation.trained import evaluate_trained
 from cocanet.labels import UNLABELLED
 from cocanet.metrics.segmentation import ForegroundOverlap
-from cocanet.metrics.table import SCORES, TABLE, title
+from cocanet.metrics.table import OF_MASKS, SCORES, TABLE, title
 from cocanet.report.files import write_report
 from cocanet.weights import open_model, write_weights
-from tests.small_runs import Squares, make_run, tiny_preset
+from tests.small_runs import OneThing, Squares, make_run, tiny_preset
 
 TEST_IMAGES = 24
 
@@ -464,14 +464,6 @@ def test_other_data_leave_a_runs_own_result_alone(tmp_path, squares):
     assert "squares" in (tmp_path / "report" / "report.md").read_text()
 
 
-class OneThing(Squares):
-    """A square on a background in every image."""
-
-    def __getitem__(self, index: int) -> Sample:
-        sample = super().__getitem__(index)
-        return sample._replace(labels=np.minimum(sample.labels, 1))
-
-
 def test_one_thing_on_a_background_has_its_overlap_first(tmp_path, capsys):
     write_store(OneThing(12), tmp_path / "one")
     found = run_evaluation(make_run(tmp_path / "run"), EvaluationSettings(data=tmp_path / "one"))
@@ -505,6 +497,67 @@ def test_images_without_a_mask_leave_the_overlap_first(tmp_path):
     assert result.shown[0] == "encoder_iou"
 
 
+def test_what_nobody_trained_stands_below_images_of_one_thing(tmp_path, capsys):
+    write_store(OneThing(12), tmp_path / "one")
+    run = make_run(tmp_path / "run")
+    found = run_evaluation(run, EvaluationSettings(data=tmp_path / "one"))
+    said = capsys.readouterr().out
+    plain = result_of(run / "on-one")
+    assert [way["name"] for way in plain["yardsticks"]] == ["kmeans2", "kmeans4", "untrained", "disc", "whole"]
+    with (run / "on-one" / PER_IMAGE).open() as file:
+        rows = list(csv.DictReader(file))
+    for way in plain["yardsticks"]:
+        line = next(line for line in said.splitlines() if f" {way['title']} " in line)
+        names = ("iou", "dice", "iou_both", "dice_both")
+        assert [cell.strip() for cell in line.split("│")[2:6]] == [f"{way['scores'][name]:.3f}" for name in names]
+        for name in names:
+            values = [float(row[f"{way['name']}_{name}"]) for row in rows if row[f"{way['name']}_{name}"]]
+            assert len(values) == 9
+            assert way["scores"][name] == pytest.approx(np.mean(values))
+    # The run's own weights are those of seed 0.
+    untrained = plain["yardsticks"][2]["scores"]
+    assert {name: found.result.scores[f"encoder_{name}"] for name in OF_MASKS} == pytest.approx(untrained)
+
+
+def test_elsewhere_yardsticks_are_asked_for(tmp_path, squares, capsys):
+    run = make_run(tmp_path / "run")
+    assert run_evaluation(run, EvaluationSettings(data=squares)).result.yardsticks == ()
+    assert "k-means" not in capsys.readouterr().out
+    result = run_evaluation(run, EvaluationSettings(data=squares, yardsticks=True)).result
+    said = capsys.readouterr().out
+    assert result.yardsticks[0].name == "kmeans2"
+    heading = said[said.index("without training") :]
+    assert "ARI-FG" in heading[: heading.index("k-means")]
+    assert "IoU" not in heading[: heading.index("k-means")]
+    write_store(Squares(12, has_labels=False), tmp_path / "bare")
+    assert evaluate_trained(run, EvaluationSettings(data=tmp_path / "bare", yardsticks=True)).result.yardsticks == ()
+
+
+@pytest.mark.parametrize(("recipe", "data_set"), [("birds", "birds"), ("flowers", "flowers"), ("flowers17", "flowers")])
+def test_the_papers_photographs_stand_beside_both_readings(tmp_path, capsys, recipe, data_set):
+    write_store(OneThing(12, name=recipe), tmp_path / "store")
+    preset = tiny_preset(name="photos", data=DataConfig(data_set))
+    run = make_run(tmp_path / "run", preset=preset)
+    result = run_evaluation(run, EvaluationSettings(data=tmp_path / "store")).result
+    assert (result.data.name, result.data.data_set) == (recipe, data_set)
+    said = " ".join(capsys.readouterr().out.split())
+    iou, dice = {"birds": ("0.5778", "0.7238"), "flowers": ("0.6482", "0.7612")}[data_set]
+    for side, beside in (("encoder", (iou, dice)), ("decoder", ("–", "–"))):
+        for suffix in ("", " with background"):
+            for name, printed in zip(("IoU", "Dice"), beside, strict=True):
+                cells = said[said.index(f"│ {side} {name}{suffix} │") :].split("│")
+                assert cells[3].strip() == printed
+    assert said.count("it does not say how") == 1
+    assert ("Flowers-102" in said) == (recipe == "flowers17")
+    assert "it does not say how" in result.paper["note"]
+
+
+def test_photographs_are_asked_for_where_they_are_missing(tmp_path):
+    run = make_run(tmp_path / "run", preset=tiny_preset(data=DataConfig("birds")))
+    with pytest.raises(ValueError, match="birds are photographs"):
+        evaluate_trained(run, EvaluationSettings())
+
+
 def test_what_must_be_said_beside_the_scores(tmp_path, capsys):
     quick = presets.with_quick_recipe(tiny_preset())
     run = make_run(tmp_path / "run", preset=quick)
@@ -528,7 +581,13 @@ def test_a_result_reads_what_it_wrote_and_older_files(tmp_path, squares):
     result = evaluate_trained(make_run(tmp_path / "run"), EvaluationSettings(data=squares)).result
     assert Result.from_plain(json.loads(result.to_json()), "x") == result
     old = result.to_plain()
-    del old["provenance"], old["data"]["single"], old["data"]["generated"], old["settings"]["paper_masks"]
+    del (
+        old["provenance"],
+        old["yardsticks"],
+        old["data"]["single"],
+        old["data"]["generated"],
+        old["settings"]["paper_masks"],
+    )
     assert Result.from_plain(old, "x").scores == result.scores
     with pytest.raises(ValueError, match="does not describe an evaluation"):
         Result.from_plain({"format": "other"}, "x")

@@ -17,6 +17,7 @@ from cocanet.words import plural
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from cocanet.evaluation.result import Result
     from cocanet.evaluation.trained import Evaluation
 
 BARE_WEIGHTS_OUT = Path("evaluation")
@@ -47,6 +48,7 @@ def run_evaluation(
     from cocanet.evaluation.result import FILE
     from cocanet.evaluation.trained import evaluate_trained
     from cocanet.files import check_folder_writable, write_atomically
+    from cocanet.paper_scores import notes_beside
     from cocanet.runs.folder import own_folder
 
     folder = out or own_folder(source) or BARE_WEIGHTS_OUT
@@ -63,6 +65,11 @@ def run_evaluation(
             folder = folder / f"on-{evaluation.data.name}"
         write_evaluation(evaluation, folder)
         console.print(score_table(evaluation))
+        if evaluation.paper is not None:
+            for note in notes_beside(evaluation.paper, evaluation.data.name):
+                console.print(note)
+        if evaluation.judged:
+            console.print(yardstick_table(evaluation.result))
         console.print(_facts(evaluation))
         console.print(f"Wrote {FILE}, {PER_IMAGE} and {WORST} to {folder}")
     text = evaluation.result.to_json()
@@ -91,6 +98,25 @@ def score_table(evaluation: Evaluation) -> Table:
     for name in result.shown:
         beside = [] if paper is None else [str(paper.scores[name]) if name in paper.scores else "–"]
         table.add_row(title(name), text(name, result.scores[name]), *beside)
+    return table
+
+
+def yardstick_table(result: Result) -> Table:
+    """What nobody trained, below what was."""
+    from rich.table import Table
+
+    from cocanet.metrics.table import text, title
+
+    names = result.told_by
+    table = Table(title=f"without training, on the same {plural(result.images, 'image')}")
+    table.add_column("masks", no_wrap=True)
+    for name in names:
+        table.add_column(title(name), justify="right")
+    for side in ("encoder", "decoder"):
+        table.add_row(f"this model's {side}", *(text(name, result.scores[f"{side}_{name}"]) for name in names))
+    table.add_section()
+    for way in result.yardsticks:
+        table.add_row(way.title, *(text(name, way.scores[name]) for name in names))
     return table
 
 

@@ -9,7 +9,7 @@ from cocanet.config import Preset
 from cocanet.data.splits import at_size, open_split, protocol_part
 from cocanet.data.store import Store
 from cocanet.data.views import Images, Part
-from cocanet.paper_scores import data_set_of, data_set_of_recipe
+from cocanet.paper_scores import FLOWERS17, data_set_of, data_set_of_recipe
 from cocanet.runs.folder import OwnData
 from cocanet.watch import QUIET, Watcher
 from cocanet.words import plural
@@ -75,7 +75,8 @@ def _own_test_part(folder: Path, preset: Preset, trained_on: OwnData) -> Evaluat
 def _described(images: Images, folder: Path, description: str) -> EvaluationData:
     assert isinstance(images, Part)
     data_set = data_set_of_recipe(images.store.recipe)
-    name = data_set or folder.resolve().name
+    stand_in = images.store.recipe.get("name") == FLOWERS17
+    name = FLOWERS17 if stand_in else data_set or folder.resolve().name
     count, there = len(images), len(images.store)
     generated = "seed" in images.store.recipe
     kind = "generated scene" if generated else "image"

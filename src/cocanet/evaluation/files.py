@@ -1,7 +1,7 @@
 """What an evaluation leaves behind.
 
     evaluation.json            scores, what they were measured on and with, the paper's values
-    evaluation-images.csv      the scores of every image
+    evaluation-images.csv      the scores of every image, of the yardsticks too where there are any
     evaluation-worst.png       the scenes with the lowest ARI-FG, or the largest error if there are no labels
 
 The result is written last: where it is, the others are.
@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from cocanet.evaluation.protocol import Scored
 from cocanet.evaluation.result import FILE as RESULT
 from cocanet.evaluation.trained import Evaluation, repeatable
 from cocanet.figures import discovery_grid, save
@@ -33,7 +32,7 @@ def write_evaluation(evaluation: Evaluation, out: Path) -> None:
     """Write picture, table and result to a folder."""
     out.mkdir(parents=True, exist_ok=True)
     save(_draw_worst(evaluation), out / WORST)
-    write_atomically(out / PER_IMAGE, [_per_image_csv(evaluation.scored).encode()])
+    write_atomically(out / PER_IMAGE, [_per_image_csv(evaluation).encode()])
     write_atomically(out / RESULT, [evaluation.result.to_json().encode()])
 
 
@@ -61,11 +60,14 @@ def _draw_worst(evaluation: Evaluation) -> Figure:
     return discovery_grid(images, truth, output, data.background_labels, captions=captions)
 
 
-def _per_image_csv(scored: Scored) -> str:
+def _per_image_csv(evaluation: Evaluation) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["index", *scored.per_image])
-    columns = [values.tolist() for values in scored.per_image.values()]
+    scores = dict(evaluation.scored.per_image)
+    for way in evaluation.judged:
+        scores |= {f"{way.name}_{name}": way.per_image[name] for name in evaluation.result.told_by}
+    writer.writerow(["index", *scores])
+    columns = [values.tolist() for values in scores.values()]
     for index, row in enumerate(zip(*columns, strict=True)):
         writer.writerow([index, *("" if math.isnan(value) else repr(value) for value in row)])
     return text.getvalue()

@@ -10,7 +10,7 @@ from typing import Any
 
 from cocanet.config.plain import from_plain, to_plain
 from cocanet.files import read_json
-from cocanet.metrics.table import OVERLAPS, SCORES
+from cocanet.metrics.table import OF_MASKS, OVERLAPS, SCORES
 
 FORMAT = "cocanet-evaluation"
 VERSION = 1
@@ -59,6 +59,15 @@ class Provenance:
 
 
 @dataclass(frozen=True)
+class Yardstick:
+    """What a way to segment that nobody trained scores on the same images, by the names of `OF_MASKS`."""
+
+    name: str
+    title: str
+    scores: dict[str, float | None]
+
+
+@dataclass(frozen=True)
 class Result:
     """Scores of a model on images; None for a score that there is not."""
 
@@ -78,12 +87,18 @@ class Result:
     provenance: Provenance = field(default_factory=Provenance)
     images_without_labels: int = 0
     """They count in the MSE and the slots only."""
+    yardsticks: tuple[Yardstick, ...] = ()
 
     @property
     def shown(self) -> list[str]:
         """The scores worth a row: of images of one thing IoU and Dice come first."""
         overlaps = [name for name in OVERLAPS if self.data.single and self.scores.get(name) is not None]
         return [*overlaps, *SCORES]
+
+    @property
+    def told_by(self) -> tuple[str, ...]:
+        """The scores that a yardstick shows, on these images."""
+        return telling(single=self.data.single)
 
     def to_plain(self) -> dict[str, Any]:
         return {"format": FORMAT, "version": VERSION} | to_plain(self)
@@ -99,6 +114,11 @@ class Result:
             )
         rest = {name: value for name, value in plain.items() if name not in ("format", "version")}
         return from_plain(cls, rest, origin)
+
+
+def telling(*, single: bool) -> tuple[str, ...]:
+    """Scores that tell something of masks, whichever they are: of images of one thing IoU and Dice."""
+    return OF_MASKS[:4] if single else OF_MASKS[4:]
 
 
 def read_result(folder: Path) -> Result | None:

@@ -25,6 +25,9 @@ class EvaluationSettings:
     """Count images without foreground as the paper's code does."""
     paper_masks: bool = False
     """Encoder masks of Slot Attention, INV-SA and BO-QSA as the paper normalises them."""
+    yardsticks: bool = False
+    """Score also what needs no training: clusters of colours, the untrained encoder, a disc; of images of one thing on
+    a background that is done anyway."""
     batch_size: int = 16
     """Images at a time."""
     device: str = "cpu"

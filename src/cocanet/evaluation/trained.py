@@ -24,6 +24,7 @@ from cocanet.evaluation.protocol import Scored, score_batches
 from cocanet.evaluation.provenance import at_evaluation, decoder_masks, losses
 from cocanet.evaluation.result import Asked, Provenance, Result, ScoredImages
 from cocanet.evaluation.settings import EvaluationSettings
+from cocanet.evaluation.yardsticks import Judged, judge, ways
 from cocanet.metrics.functional.contingency import is_labelled
 from cocanet.metrics.table import OVERLAPS, SCORES, SLOTS
 from cocanet.paper_scores import TITLES, PaperRow, paper_row
@@ -47,6 +48,8 @@ class Evaluation:
 
     elsewhere: bool = False
     """Whether the images are others than the model's own test split."""
+    judged: tuple[Judged, ...] = ()
+    """The same images by ways that nobody trained."""
 
     @property
     def paper(self) -> PaperRow | None:
@@ -95,6 +98,7 @@ class Evaluation:
                 "torch": torch.__version__,
                 "python": platform.python_version(),
             },
+            yardsticks=tuple(way.yardstick(compat=self.settings.compat) for way in self.judged),
             provenance=Provenance(losses(preset), decoder_masks(preset), at_evaluation(preset)),
         )
 
@@ -132,7 +136,13 @@ def evaluate_trained(
     if len(bad):
         raise ValueError(f"{trained.path} paints image {int(bad[0])} with values that are not finite: it is broken")
     single = data.images.has_labels and seen.most == data.images.background_labels
-    return Evaluation(trained, settings, data, sha256, scored, single, elsewhere=_is_elsewhere(data, own_data))
+    judged: list[Judged] = []
+    if data.images.has_labels and (single or settings.yardsticks):
+        with repeatable(), watcher.progress("yardsticks", len(loader)) as done:
+            others = ways(trained.preset, settings.device)
+            judged = judge(others, seen.each(loader.epoch(), done), data.images.background_labels)
+    elsewhere = _is_elsewhere(data, own_data)
+    return Evaluation(trained, settings, data, sha256, scored, single, elsewhere, tuple(judged))
 
 
 class Seen:
@@ -193,4 +203,5 @@ def _paper_plain(row: PaperRow | None) -> dict[str, Any] | None:
     if row is None:
         return None
     scores = {name: {"mean": score.mean, "deviation": score.deviation} for name, score in row.scores.items()}
-    return {"model": TITLES[row.model], "data_set": row.data_set, "seeds": row.seeds, "scores": scores}
+    plain = {"model": TITLES[row.model], "data_set": row.data_set, "seeds": row.seeds, "scores": scores}
+    return plain | ({"note": row.note} if row.note else {})

@@ -23,7 +23,8 @@ def score_images(
     output: Output, labels: Int[Tensor, "b h w"], images: Float[Tensor, "b 3 h w"], background_labels: int
 ) -> dict[str, Float64[Tensor, " b"]]:
     """All scores of the table for each image; NaN where it has no foreground, or no labels, to score."""
-    scores, known = {}, is_labelled(labels)
+    scores: dict[str, Tensor] = {}
+    known = is_labelled(labels)
     labels = labels * known[:, None, None]
     for side, masks in (("decoder", output.decoder_masks), ("encoder", output.encoder_masks)):
         table = mask_contingency(labels, masks)
