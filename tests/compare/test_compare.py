@@ -29,7 +29,7 @@ from cocanet.paper_scores import PAPER
 from cocanet.runs.folder import DataChoice, RunFolder, Settings
 from cocanet.train.interrupt import Stopped
 from cocanet.weights import write_weights
-from tests.small_runs import Squares
+from tests.small_runs import OneThing, Squares
 
 PAIR = ("coca-net", "slot-attention")
 
@@ -191,6 +191,38 @@ def test_the_papers_rows_stand_below_those_they_belong_to(tmp_path, monkeypatch)
     assert list(rows) == ["coca-net", "coca-net-cpu", "paper's COCA-Net", "slot-attention", "inv-sa", "paper's INV-SA"]
     for name in SCORES:
         assert rows["paper's INV-SA"][title(name)] == str(PAPER["inv-sa", "tetrominoes"].scores[name])
+
+
+def test_photographs_have_their_overlaps_and_what_nobody_trained(tmp_path):
+    write_store(OneThing(30, name="birds"), tmp_path / "birds")
+    out = tmp_path / "out"
+    models = ("coca-net", "bo-qsa")
+    assert compare(out, tmp_path / "birds", FakeTrainer(), models=models) == 0
+    rows, text = table(out), (out / "comparison.md").read_text()
+    assert list(rows)[:4] == ["coca-net", "paper's COCA-Net", "bo-qsa", "paper's BO-QSA"]
+    assert rows["paper's BO-QSA"]["encoder IoU"] == rows["paper's BO-QSA"]["encoder IoU with background"] == "0.5565"
+    assert rows["paper's COCA-Net"]["encoder Dice"] == "0.7238"
+    assert text.count("it does not say how") == 1
+    plain = {model: json.loads((out / model / "seed-0" / RESULT).read_text()) for model in models}
+    for model in models:
+        assert (
+            rows[model]["encoder IoU with background"].strip("*") == f"{plain[model]['scores']['encoder_iou_both']:.3f}"
+        )
+        assert rows[f"{model}, encoder"]["IoU"] == f"{plain[model]['scores']['encoder_iou']:.3f}"
+    disc = plain["coca-net"]["yardsticks"][3]
+    assert rows["central disc"]["Dice with background"] == f"{disc['scores']['dice_both']:.3f}"
+    assert [name for name in rows if name.startswith("untrained")] == [
+        "untrained encoder of tetrominoes",
+        "untrained encoder of bo-qsa-tetrominoes",
+    ]
+    assert text.count("| central disc") == 1
+    lines = list(csv.DictReader((out / "comparison.csv").open()))
+    assert [line["mean"] for line in lines if (line["model"], line["score"]) == ("central disc", "iou")] == [
+        repr(disc["scores"]["iou"])
+    ]
+    latex = (out / "comparison.tex").read_text()
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 3
+    assert "0.5565" in latex
 
 
 def test_a_comparison_goes_on_where_it_was_stopped(tmp_path, store):

@@ -29,7 +29,7 @@ from cocanet.paper_scores import PAPER
 from cocanet.report.files import write_report
 from cocanet.report.plots import Curve, curve_of, mean_curve, plot_curves
 from cocanet.report.runs import find_runs, group_runs, measure
-from tests.small_runs import Squares, make_run, tiny_preset
+from tests.small_runs import OneThing, Squares, make_run, tiny_preset
 
 
 @pytest.fixture(autouse=True)
@@ -282,3 +282,47 @@ def test_the_plot_has_a_thin_line_for_each_seed_and_a_thick_one_for_their_mean(t
         drawn = [line for line in axis.lines if len(line.get_xdata())]
         assert sorted(line.get_linewidth() < 1 for line in drawn) == [False, False, True, True, True]
         assert len({tuple(line.get_color()) for line in drawn}) == 2
+
+
+def test_photographs_have_their_overlaps_yardsticks_and_the_papers_rows(tmp_path):
+    write_store(OneThing(12, name="birds"), tmp_path / "birds")
+    runs = [make_run(tmp_path / f"seed-{seed}", seed=seed) for seed in (0, 1)]
+    for run in runs:
+        write_evaluation(evaluate_trained(run, EvaluationSettings(data=tmp_path / "birds")), run)
+    write_report(runs, tmp_path / "out")
+    markdown, latex = ((tmp_path / "out" / f"report.{end}").read_text() for end in ("md", "tex"))
+    found = [json.loads((run / RESULT).read_text()) for run in runs]
+    lines = {line.split("|")[1].strip(): line for line in markdown.splitlines() if line.startswith("|")}
+    mean = statistics.mean(plain["scores"]["encoder_iou_both"] for plain in found)
+    cells = [cell.strip() for cell in lines["encoder IoU with background"].split("|")]
+    assert cells[2].startswith(f"{mean:.3f} ± ")
+    assert cells[3] == "0.5778"
+    assert markdown.count("it does not say how") == 1
+    assert lines["steps"].split("|")[3].strip() == "–", "the paper does not say how long it trained"
+    ways = [way["title"] for way in found[0]["yardsticks"]]
+    assert len(ways) == 5
+    for way in found[0]["yardsticks"]:
+        assert markdown.count(f"| {way['title']} ") == 1, "once for all seeds"
+        cells = [cell.strip() for cell in lines[way["title"]].split("|")[2:6]]
+        assert cells == [f"{way['scores'][name]:.3f}" for name in ("iou", "dice", "iou_both", "dice_both")]
+    with (tmp_path / "out" / "report.csv").open() as file:
+        rows = {(row["model"], row["score"]): row for row in csv.DictReader(file)}
+    assert float(rows["tetrominoes", "encoder_dice_both"]["paper_mean"]) == 0.7238
+    assert float(rows["central disc", "iou"]["mean"]) == found[0]["yardsticks"][3]["scores"]["iou"]
+    assert rows["central disc", "iou"]["sha256"] == found[0]["data"]["sha256"]
+    tables = latex.split(r"\begin{tabular}")[1:]
+    assert len(tables) == 2
+    assert "encoder IoU with background" in tables[1]
+    assert "0.5778" in tables[1]
+    assert "paper's" not in tables[0], "it has none of these nine"
+    for text in tables:
+        columns = len(re.match(r"\{(\w+)\}", text)[1])
+        assert {line.count("&") + 1 for line in text.splitlines() if re.match(r"\s+(Model|tetro|paper)", line)} == {
+            columns
+        }
+
+
+def test_an_evaluation_of_before_has_no_yardsticks_and_no_table_of_them(tmp_path):
+    scored_run(tmp_path / "a")
+    write_report([tmp_path / "a"], tmp_path / "out")
+    assert "without training" not in (tmp_path / "out" / "report.md").read_text()

@@ -8,18 +8,21 @@ from typing import NamedTuple
 
 from cocanet.compare.rows import COSTS, PAPER_MASKS, Row, groups_of
 from cocanet.compare.settings import Comparison, Job
-from cocanet.metrics.table import SCORES, SLOTS, TABLE, title
+from cocanet.metrics.table import OVERLAPS, SCORES, SLOTS, TABLE, title
 from cocanet.report.runs import Group
 from cocanet.report.tables import (
     LATEX_HEADER,
     LATEX_OPENING,
     csv_text,
     escape,
+    latex_overlaps,
     markdown_table,
     paper_cells,
     score_text,
+    shown,
     steps_text,
     tested_on,
+    yardstick_text,
 )
 from cocanet.words import plural
 
@@ -85,23 +88,24 @@ COLUMNS = (
 )
 
 
-def score_rows(rows: Sequence[Row]) -> Iterator[list[Cell]]:
+def score_rows(rows: Sequence[Row], names: Sequence[str] = SCORES) -> Iterator[list[Cell]]:
     """Model, seeds, steps and scores; the paper's follow the last of the models that it belongs to."""
     groups = groups_of(rows)
-    texts = {name: partial(score_text, name=name) for name in SCORES}
+    texts = {name: partial(score_text, name=name) for name in names}
     best = {
         name: _best(groups, name, max if TABLE[name].better == "higher" else min, text) for name, text in texts.items()
     }
     for number, row in enumerate(rows):
         group = row.group
         if group is None:
-            yield [Cell(row.model), *_seeds(row), *[Cell(NOTHING)] * (1 + len(SCORES))]
+            yield [Cell(row.model), *_seeds(row), *[Cell(NOTHING)] * (1 + len(names))]
             continue
-        scores = [Cell(score_text(group, name), group.title in best[name]) for name in SCORES]
+        scores = [Cell(score_text(group, name), group.title in best[name]) for name in names]
         yield [Cell(row.model), *_seeds(row), Cell(steps_text(group)), *scores]
         following = [later.group.paper for later in rows[number + 1 :] if later.group is not None]
-        if group.paper is not None and group.paper not in following:
-            yield [Cell(text) for text in paper_cells(group.paper)]
+        beside = group.paper is not None and any(name in group.paper.scores for name in names)
+        if group.paper is not None and beside and group.paper not in following:
+            yield [Cell(text) for text in paper_cells(group.paper, names)]
 
 
 def cost_rows(rows: Sequence[Row]) -> Iterator[list[Cell]]:
@@ -141,7 +145,8 @@ def notes(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = 
 
 
 def markdown_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = ()) -> str:
-    scores = [["", "seeds", "steps", *map(title, SCORES)], *map(_markdown, score_rows(rows))]
+    names = shown(groups_of(rows)) if groups_of(rows) else SCORES
+    scores = [["", "seeds", "steps", *map(title, names)], *map(_markdown, score_rows(rows, names))]
     spent = [["", *(column.title for column in COLUMNS)], *map(_markdown, cost_rows(rows))]
     done = max((len(row.failures) + len(row.group.runs if row.group else ()) for row in rows), default=1)
     seeds = max([done, *(job.seed + 1 for job in missing)])
@@ -150,6 +155,7 @@ def markdown_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence
     parts = [
         f"# {_time(comparison)} each on {comparison.data_set}\n",
         markdown_table(scores) + "\n",
+        *yardstick_text(groups_of(rows)),
         markdown_table(spent) + "\n",
         "\n".join(f"- {note}" for note in [*notes(rows, comparison, missing), f"`{command}`"]) + "\n",
     ]
@@ -158,11 +164,12 @@ def markdown_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence
 
 def comparison_csv(rows: Sequence[Row]) -> str:
     """A line for each score and cost of each model, as `coca report` writes it; models that failed have none."""
-    return csv_text(groups_of(rows), SCORES + tuple(PAPER_MASKS) + SLOTS + COSTS)
+    return csv_text(groups_of(rows), SCORES + OVERLAPS + tuple(PAPER_MASKS) + SLOTS + COSTS)
 
 
 def latex_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Job] = ()) -> str:
     """The paper's layout, and the costs below it; it needs `booktabs`."""
+    overlaps = shown(groups_of(rows))[: -len(SCORES)] if groups_of(rows) else []
     lines = [
         *LATEX_OPENING,
         rf"  \caption{{{escape(' '.join(notes(rows, comparison, missing)).replace('`', ''))}}}",
@@ -171,6 +178,7 @@ def latex_text(rows: Sequence[Row], comparison: Comparison, missing: Sequence[Jo
         *LATEX_HEADER,
         *_latex(score_rows(rows)),
         r"  \end{tabular}",
+        *(latex_overlaps(overlaps, _latex(score_rows(rows, overlaps))[1:-1]) if overlaps else []),
         r"  \par\medskip",
         rf"  \begin{{tabular}}{{l{'r' * len(COLUMNS)}}}",
         r"    \toprule",

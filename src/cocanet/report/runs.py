@@ -13,7 +13,7 @@ from cocanet.config import Preset
 from cocanet.config.plain import first_difference, to_plain
 from cocanet.config.slots import preset_with_slots
 from cocanet.evaluation.files import write_evaluation
-from cocanet.evaluation.result import Provenance, Result, read_result
+from cocanet.evaluation.result import Provenance, Result, Yardstick, read_result
 from cocanet.evaluation.settings import EvaluationSettings
 from cocanet.evaluation.trained import evaluate_trained
 from cocanet.paper_scores import PaperRow, data_set_of, paper_row
@@ -46,6 +46,8 @@ class Measured:
     generated: bool | None = None
     """Whether the images were generated; None where that is not known."""
     provenance: Provenance = field(default_factory=Provenance)
+    yardsticks: tuple[Yardstick, ...] = field(default=(), repr=False)
+    """The same images by ways that nobody trained."""
 
     @property
     def seed(self) -> int:
@@ -149,6 +151,7 @@ def _from_result(
         single=result.data.single,
         generated=result.data.generated,
         provenance=result.provenance,
+        yardsticks=result.yardsticks,
     )
 
 

@@ -7,13 +7,15 @@ import io
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from cocanet.data.readers import PHOTOGRAPHS
+from cocanet.evaluation.result import Yardstick, telling
 from cocanet.metrics import table
 from cocanet.metrics.table import OVERLAPS, SCORES, TABLE
-from cocanet.paper_scores import TITLES, PaperRow
+from cocanet.paper_scores import TITLES, PaperRow, notes_beside
 from cocanet.report.runs import Group
 
 PAPER_STEPS = 500_000
-"""COCA-Net's; the paper does not say how long it trained its rivals."""
+"""COCA-Net's; the paper does not say how long it trained its rivals, nor either on photographs."""
 LATEX_OPENING = (
     r"% \usepackage{booktabs}",
     r"\begin{table*}",
@@ -42,7 +44,7 @@ def markdown_text(groups: Sequence[Group]) -> str:
         names = shown(found)
         columns = [["", "seeds", "steps", *map(table.title, names)], *_rows(found, names)]
         text = markdown_table(list(zip(*columns, strict=True)))
-        parts += [f"## {data}\n", text + "\n", "\n".join(tested_on(found)) + "\n"]
+        parts += [f"## {data}\n", text + "\n", *yardstick_text(found), "\n".join(tested_on(found)) + "\n"]
     return "\n".join(parts)
 
 
@@ -55,6 +57,29 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
         for row in (rows[0], line, *rows[1:])
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def yardstick_text(groups: Sequence[Group]) -> list[str]:
+    """The encoders of groups on the same images, and what nobody trained below them; nothing if that is not known."""
+    ways = yardsticks_of(groups)
+    if not ways:
+        return []
+    names = telling(single=is_single(groups))
+    rows = [["without training", *map(table.title, names)]]
+    for group in groups:
+        rows.append([f"{group.title}, encoder", *(score_text(group, f"encoder_{name}") for name in names)])
+    rows += [[way.title, *(table.text(name, way.scores.get(name)) for name in names)] for way in ways]
+    return [markdown_table(rows) + "\n"]
+
+
+def yardsticks_of(groups: Sequence[Group]) -> list[Yardstick]:
+    """The yardsticks of all runs, each once: most are the same for any model."""
+    names = telling(single=is_single(groups))
+    found: dict[tuple[str, ...], Yardstick] = {}
+    for way in (way for group in groups for run in group.runs for way in run.yardsticks):
+        # Written alike is the same: batches of another size may differ in the last bits.
+        found.setdefault((way.title, *(table.text(name, way.scores.get(name)) for name in names)), way)
+    return list(found.values())
 
 
 def csv_text(groups: Sequence[Group], names: Sequence[str] = tuple(TABLE)) -> str:
@@ -75,6 +100,11 @@ def csv_text(groups: Sequence[Group], names: Sequence[str] = tuple(TABLE)) -> st
             else:
                 row += [""] * 4
             writer.writerow(row)
+    for _, found in _by_data(groups):
+        for way in yardsticks_of(found):
+            known = [found[0].data_name, way.title]
+            for name, value in way.scores.items():
+                writer.writerow([*known, name, _plain(value), "", "", "", found[0].runs[0].sha256 or "", *[""] * 4])
     return text.getvalue()
 
 
@@ -91,7 +121,28 @@ def latex_text(groups: Sequence[Group]) -> str:
     for data, found in _by_data(groups):
         lines += [r"    \midrule", rf"    \multicolumn{{{columns}}}{{c}}{{{escape(data)}}} \\", r"    \midrule"]
         lines += [f"    {' & '.join(map(escape, row))} \\\\" for row in _rows(found)]
-    return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table*}"]) + "\n"
+    lines += [r"    \bottomrule", r"  \end{tabular}"]
+    for _, found in _by_data(groups):
+        overlaps = shown(found)[: -len(SCORES)]
+        if overlaps:
+            lines += latex_overlaps(
+                overlaps, [f"    {' & '.join(map(escape, row))} \\\\" for row in _rows(found, overlaps)]
+            )
+    return "\n".join([*lines, r"\end{table*}"]) + "\n"
+
+
+def latex_overlaps(names: Sequence[str], rows: Sequence[str]) -> list[str]:
+    """A table below the paper's, for images of one thing on a background."""
+    return [
+        r"  \par\medskip",
+        rf"  \begin{{tabular}}{{l{'r' * (2 + len(names))}}}",
+        r"    \toprule",
+        f"    Model & Seeds & Steps & {' & '.join(map(table.title, names))} \\\\",
+        r"    \midrule",
+        *rows,
+        r"    \bottomrule",
+        r"  \end{tabular}",
+    ]
 
 
 def _by_data(groups: Sequence[Group]) -> Iterator[tuple[str, list[Group]]]:
@@ -101,26 +152,37 @@ def _by_data(groups: Sequence[Group]) -> Iterator[tuple[str, list[Group]]]:
 
 def shown(groups: Sequence[Group]) -> list[str]:
     """The scores worth a row: of images of one thing IoU and Dice come first."""
-    single = all(run.single for group in groups for run in group.runs)
+    single = is_single(groups)
     overlaps = [name for name in OVERLAPS if single and any(group.mean(name) is not None for group in groups)]
     return [*overlaps, *SCORES]
+
+
+def is_single(groups: Sequence[Group]) -> bool:
+    """Whether every image shows one thing on a background."""
+    return all(run.single for group in groups for run in group.runs)
 
 
 def _rows(groups: Sequence[Group], names: Sequence[str] = SCORES) -> Iterator[list[str]]:
     """Title, seeds, steps and scores of each group, then those of the paper's that belong to them."""
     for group in groups:
         yield [group.title, str(len(group.runs)), steps_text(group), *(score_text(group, name) for name in names)]
+    yield from (paper_cells(paper, names) for paper in _papers(groups) if any(name in paper.scores for name in names))
+
+
+def _papers(groups: Sequence[Group]) -> list[PaperRow]:
+    """The paper's rows that belong to groups, each once."""
     papers: list[PaperRow] = []
     for group in groups:
         if group.paper is not None and group.paper not in papers:
             papers.append(group.paper)
-    yield from (paper_cells(paper, names) for paper in papers)
+    return papers
 
 
 def paper_cells(paper: PaperRow, names: Sequence[str] = SCORES) -> list[str]:
     """Title, seeds, steps and scores as the paper has them."""
     scores = [str(paper.scores[name]) if name in paper.scores else "–" for name in names]
-    steps = f"{PAPER_STEPS:,}" if paper.model.startswith("coca-net") else "–"
+    said = paper.model.startswith("coca-net") and paper.data_set not in PHOTOGRAPHS
+    steps = f"{PAPER_STEPS:,}" if said else "–"
     return [f"paper's {TITLES[paper.model]}", str(paper.seeds), steps, *scores]
 
 
@@ -132,6 +194,7 @@ def tested_on(groups: Sequence[Group]) -> Iterator[str]:
         yield f"{'Generated test scenes' if generated else 'Test images'}, sha256 `{sha256}`."
     if any(tested.values()) and any(group.paper for group in groups):
         yield "The paper's scores are of the published images."
+    yield from dict.fromkeys(note for paper in _papers(groups) for note in notes_beside(paper, groups[0].data_name))
     for group in groups:
         known = group.runs[0].provenance
         if known.losses:
