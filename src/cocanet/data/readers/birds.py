@@ -60,6 +60,10 @@ class BirdsReader(Reader):
     def __len__(self) -> int:
         return len(self._birds)
 
+    def is_segmented(self, index: int) -> bool:
+        """Whether an image has a true mask."""
+        return self._birds[index].segmented
+
     def _listed(self, part: str | None) -> list[Bird]:
         names, boxes = self._table(IMAGES, 1), self._table(BOXES, 4)
         parts = self._table(SPLIT, 1) if part else {}
