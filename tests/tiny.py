@@ -7,7 +7,15 @@ from typing import Any
 
 import torch
 
-from cocanet.config import BackboneConfig, CocaNetConfig, ConvConfig, DecoderConfig, LevelConfig
+from cocanet.config import (
+    BackboneConfig,
+    CocaNetConfig,
+    ConvConfig,
+    DecoderConfig,
+    LevelConfig,
+    ModelConfig,
+    TokenDecoderConfig,
+)
 
 
 def small(**changes: Any) -> CocaNetConfig:
@@ -58,10 +66,20 @@ SQUARE = small(
 """For Tetrominoes."""
 
 
+TOKENS = TokenDecoderConfig(vocabulary=11, dim=8, blocks=2, heads=2, channels=8)
+
+
+def token_net(**changes: Any) -> CocaNetConfig:
+    """COCA-Net on cells of 2×2 pixels, with a decoder by tokens."""
+    levels = (LevelConfig((2, 2), 2, 1.0, 1), LevelConfig((2, 4), 3, 1.0, 1))
+    backbone = BackboneConfig(channels=8, kernel=3, strides=(2, 1))
+    return replace(small(image_size=(8, 16), backbone=backbone, levels=levels, decoder=TOKENS), **changes)
+
+
 def in_slot_frame(config: CocaNetConfig) -> CocaNetConfig:
     return replace(config, decoder=replace(config.decoder, octaves=2, frame="slot"))
 
 
-def images(config: CocaNetConfig, batch: int = 2, seed: int = 0) -> torch.Tensor:
+def images(config: ModelConfig, batch: int = 2, seed: int = 0) -> torch.Tensor:
     """Noise of the size that a model takes."""
     return torch.rand(batch, 3, *config.image_size, generator=torch.Generator().manual_seed(seed))

@@ -13,7 +13,7 @@ from cocanet.config import DataConfig
 from cocanet.data.own_images import fit_of, store_of
 from cocanet.data.splits import open_split
 from cocanet.data.views import size_of
-from cocanet.presets.auto import Choice, choose
+from cocanet.presets.auto import Choice, DecoderKind, choose
 from cocanet.words import about, plural
 
 NAME = "auto"
@@ -27,6 +27,7 @@ class Auto:
     data: Path | None = None
     slots: int | None = None
     size: int = SIZE
+    decoder: DecoderKind = "pictures"
 
 
 def take(arguments: list[str]) -> tuple[Auto, list[str]]:
@@ -40,11 +41,11 @@ def import_images(data: Path, size: int) -> Path:
     return store_of(data, size, ConsoleWatcher())
 
 
-def choose_for(data: Path, slots: int, store: Path) -> Choice:
+def choose_for(data: Path, slots: int, store: Path, decoder: DecoderKind = "pictures") -> Choice:
     """A model for the images in a store."""
     name = data.resolve().name
     images = open_split(DataConfig(name), "train", store)
-    choice = choose(size_of(images), slots, name, images.background_labels, fit_of(store))
+    choice = choose(size_of(images), slots, name, images.background_labels, fit_of(store), decoder)
     if len(images) < choice.preset.train.batch_size:
         # A user with a handful of pictures shall see something too.
         train = replace(choice.preset.train, batch_size=len(images))

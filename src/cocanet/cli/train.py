@@ -12,7 +12,7 @@ import tyro
 from cocanet import presets
 from cocanet.cli import auto
 from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
-from cocanet.presets.auto import check_slots, choose
+from cocanet.presets.auto import DecoderKind, check_slots, choose
 from cocanet.runs.folder import DataChoice, RunFolder, Settings, check_new
 from cocanet.words import plural
 
@@ -21,9 +21,10 @@ from cocanet.words import plural
 class Train:
     """Train a model, with checkpoints, validation and pictures of what it finds.
 
-    PRESET is tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; with -ras (random anchors),
-    -dyna (dynamic slots), -dilated (a quarter of the candidates) or -cpu (the quick recipe) behind it, a variant; with
-    slot-attention-, inv-sa-, bo-qsa- or genesis-v2- before it, a rival. Or auto, for your own images: with --data, a
+    PRESET is tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex, or birds or flowers for
+    photographs; with -ras (random anchors), -dyna (dynamic slots), -dilated (a quarter of the candidates) or -cpu (the
+    quick recipe) behind it, a variant; with slot-attention-, inv-sa-, bo-qsa- or genesis-v2- before it, a rival
+    (bo-qsa- alone for photographs). Or auto, for your own images: with --data, a
     folder of pictures or a store, and --slots, the objects in an image at most, it chooses a model that fits. It is
     the first word; `coca train --resume --out RUN` needs none.
 
@@ -92,6 +93,9 @@ class TrainAuto(Train):
     """Objects in an image at most, with the background."""
     size: int = auto.SIZE
     """Pixels a side that a folder of images is brought to; a store has its own size."""
+    decoder: DecoderKind = "pictures"
+    """How slots become images: each paints a picture of its own, or all tell one by tokens, for photographs of one
+    thing each."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,7 @@ def _parse_auto(flags: list[str]) -> Train:
     if planned.seeds == 1:
         check_new(folder)  # likewise
     store = auto.import_images(own.data, own.size)
-    choice = auto.choose_for(own.data, slots, store)
+    choice = auto.choose_for(own.data, slots, store, own.decoder)
     chosen = _parse(rest, replace(_defaults(choice.preset), data=store))
     auto.tell(choice._replace(preset=chosen.settings(0).preset), chosen.run.minutes)
     return replace(chosen, train=_stretched(choice.preset.train, chosen.train))

@@ -15,6 +15,7 @@ from cocanet.config.coca_net import (
 )
 from cocanet.config.preset import DataConfig, Fit, ModelConfig, Preset
 from cocanet.config.rivals import AttentionConfig, BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
+from cocanet.config.tokens import TokenDecoderConfig
 from cocanet.config.training import Precision, RunConfig, TrainConfig
 from cocanet.config.windows import Window
 
@@ -41,6 +42,7 @@ __all__ = [
     "Preset",
     "RunConfig",
     "SlotAttentionConfig",
+    "TokenDecoderConfig",
     "TrainConfig",
     "Window",
 ]

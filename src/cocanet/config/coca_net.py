@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
 from cocanet.config.checks import by, not_negative, positive
+from cocanet.config.tokens import TokenDecoderConfig
 from cocanet.config.windows import Window, dilated_candidates, grid_after
 
 AttentionReach = Literal["window", "neighbourhood", "global"]
@@ -16,15 +18,19 @@ NormScope = Literal["node", "image"]
 
 @dataclass(frozen=True)
 class BackboneConfig:
-    """The pixel feature encoder: one convolution and a pointwise MLP."""
+    """The pixel feature encoder: one convolution, or several, and a pointwise MLP."""
 
     channels: int
     kernel: int
     gamma: float = 1.0
     """Exponent of the colours before the first layer; below 1 it sets dark colours apart from black. The paper: 1."""
+    strides: tuple[int, ...] = (1,)
+    """A convolution for each, which shrinks its input by as much; the paper has one, of stride 1."""
 
     def __post_init__(self) -> None:
         positive(channels=self.channels, kernel=self.kernel, gamma=self.gamma)
+        if not self.strides or min(self.strides) < 1:
+            raise ValueError(f"the backbone needs at least one convolution, of stride 1 or more; got {self.strides}")
         if self.kernel % 2 == 0:
             raise ValueError(f"the backbone's kernel must be odd to keep the resolution; got {self.kernel}")
 
@@ -154,6 +160,8 @@ class FeedbackConfig:
     """Added to a slot's variance of colour."""
     light: float = 0.5
     """Weight of brightness in colours, against hue."""
+    palette: float = 0.0
+    """Weight of how often a slot's palette, the histogram of its colours, has a pixel's colour."""
     regroup: bool = False
     """Whether the masks' connected pieces are then grouped anew, so that two things apart are two slots."""
 
@@ -165,6 +173,7 @@ class FeedbackConfig:
             smallest=self.smallest,
             slots=self.slots,
             light=self.light,
+            palette=self.palette,
         )
         positive(contrast=self.contrast, reach=self.reach, noise=self.noise)
 
@@ -177,7 +186,7 @@ class CocaNetConfig:
     dim: int
     backbone: BackboneConfig
     levels: tuple[LevelConfig, ...]
-    decoder: DecoderConfig
+    decoder: DecoderConfig | TokenDecoderConfig
     heads: int = 4
     norm: NormScope = "node"
     anchors: AnchorRule = "compact"
@@ -190,17 +199,27 @@ class CocaNetConfig:
         positive(image_height=self.image_size[0], image_width=self.image_size[1], dim=self.dim, heads=self.heads)
         if not self.levels:
             raise ValueError("a hierarchy needs at least one level")
-        if self.decoder.output_size != self.image_size:
-            raise ValueError(f"the decoder makes {by(self.decoder.output_size)} images; expected {by(self.image_size)}")
-        grid, nodes = self.image_size, 1
+        self._check_decoder()
+        shrinks = math.prod(self.backbone.strides)
+        if any(side % shrinks for side in self.image_size):
+            raise ValueError(f"the backbone shrinks by {shrinks}, which does not divide {by(self.image_size)} images")
+        grid, nodes = self.grid, 1
         for number, level in enumerate(self.levels, 1):
             nodes = self._check_level(number, level, nodes)
             grid = grid_after(grid, level.window)
         if grid != (1, 1):
             raise ValueError(
-                f"the windows of {len(self.levels)} levels leave {by(grid)} cells of a {by(self.image_size)} image; "
+                f"the windows of {len(self.levels)} levels leave {by(grid)} cells of a {by(self.grid)} grid; "
                 "expected the last level to have one window"
             )
+
+    def _check_decoder(self) -> None:
+        if isinstance(self.decoder, TokenDecoderConfig):
+            self.decoder.grid(self.image_size)
+        elif self.decoder.output_size != self.image_size:
+            raise ValueError(f"the decoder makes {by(self.decoder.output_size)} images; expected {by(self.image_size)}")
+        elif self.decoder.frame == "slot" and self.grid != self.image_size:
+            raise ValueError(f"frame='slot' needs a hierarchy of pixels; this one begins with {by(self.grid)} cells")
 
     def _check_level(self, number: int, level: LevelConfig, per_cell: int) -> int:
         """Check one level against the nodes that reach it; return how many it passes on."""
@@ -216,6 +235,12 @@ class CocaNetConfig:
                 f"leaves {candidates} candidates"
             )
         return level.clusters
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of cells that the first level sees: the pixels, unless the backbone shrinks the image."""
+        shrinks = math.prod(self.backbone.strides)
+        return self.image_size[0] // shrinks, self.image_size[1] // shrinks
 
     @property
     def slots(self) -> int:

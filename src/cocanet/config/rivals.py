@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cocanet.config.checks import by, positive
+from cocanet.config.tokens import TokenDecoderConfig
 
 EncoderMasks = Literal["slots", "paper"]
 Kernel = Literal["gaussian", "laplacian", "epanechnikov"]
@@ -56,6 +57,9 @@ class AttentionConfig:
         shrinks = math.prod(self.encoder_strides)
         if any(side % shrinks for side in self.image_size):
             raise ValueError(f"the encoder shrinks by {shrinks}, which does not divide {by(self.image_size)} images")
+        self._check_decoder()
+
+    def _check_decoder(self) -> None:
         enlarges = math.prod(self.decoder_strides)
         made = (self.broadcast[0] * enlarges, self.broadcast[1] * enlarges)
         if made != self.image_size:
@@ -100,13 +104,15 @@ class InvSaConfig(AttentionConfig):
 
 @dataclass(frozen=True)
 class BoQsaConfig(AttentionConfig):
-    """BO-QSA with a mixture decoder (Jia et al., 2023); the defaults are those for images of 128×128."""
+    """BO-QSA (Jia et al., 2023); the defaults are those for images of 128×128 with a mixture decoder."""
 
     encoder_strides: tuple[int, ...] = (2, 1, 1, 1)
     drop_path: float = 0.2
     """Chance that training skips an image's residual MLP."""
     noisy_share: float = 0.12
     """Share of the run over which the noise on the queries falls from 1 to 0."""
+    tokens: TokenDecoderConfig | None = None
+    """SLATE's decoder, which its authors take for photographs, instead of the mixture."""
     kind: Literal["bo-qsa"] = "bo-qsa"
 
     def __post_init__(self) -> None:
@@ -115,6 +121,12 @@ class BoQsaConfig(AttentionConfig):
             raise ValueError(f"drop_path must be 0 or more and below 1; got {self.drop_path}")
         if not 0 <= self.noisy_share <= 1:
             raise ValueError(f"noisy_share must lie between 0 and 1; got {self.noisy_share}")
+
+    def _check_decoder(self) -> None:
+        if self.tokens is None:
+            super()._check_decoder()
+        else:
+            self.tokens.grid(self.image_size)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ class TrainConfig:
     steps: int = 500_000
     batch_size: int = 64
     learning_rate: float = 3e-4
+    token_learning_rate: float | None = None
+    """That of the autoencoder of a decoder by tokens, which has no warm-up; as of the rest if left out."""
     weight_decay: float = 1e-5
     warmup_steps: int = 10_000
     decay: Literal["exponential", "cosine", "constant"] = "exponential"
@@ -25,6 +27,8 @@ class TrainConfig:
     clip_norm: float | None = None
     crop_padding: int = 3
     """Pixels of edge padding before the random crop; 0 for none."""
+    reconstruction: float = 1.0
+    """Weight of the model's own loss. That of a decoder by tokens is a sum over the image, thousands at first."""
     mask_guidance: float = 0.0
     """Weight of the decoder's masks following the encoder's; the paper has none."""
     guided_from: float = 0.4
@@ -43,11 +47,18 @@ class TrainConfig:
     """Weight of brightness in them."""
     texture: float = 0.0
     """Weight of how much brightness varies around a pixel, as further colours of it."""
+    figure: float = 0.0
+    """Weight of learning what feedback makes of a thing in the middle: for photographs of one thing each."""
+    figure_spread: float = 0.4
+    """How far the middle reaches: the deviation of a Gaussian blob, in half image sides."""
+    figure_trust: float = 0.8
+    """How much, from three fifths of the run on, feedback begins from the encoder's own masks instead of the middle;
+    it does so not at all in the first fifth."""
     encoder_first: float = 0.0
-    """Share of a run in which the encoder learns alone, by the colour code, before the decoder joins."""
+    """Share of a run in which the encoder learns alone, by one of these codes, before the decoder joins."""
     decoder_apart: bool = False
-    """Whether reconstruction teaches only the decoder and how slots are pooled, and the colour code alone teaches what
-    is found: a decoder that begins late would first undo what the encoder has learned."""
+    """Whether reconstruction teaches only the decoder and how slots are pooled, and the codes alone teach what is
+    found: a decoder that begins late would first undo what the encoder has learned."""
 
     def __post_init__(self) -> None:
         positive(
@@ -60,6 +71,7 @@ class TrainConfig:
             weight_decay=self.weight_decay,
             warmup_steps=self.warmup_steps,
             crop_padding=self.crop_padding,
+            reconstruction=self.reconstruction,
             mask_guidance=self.mask_guidance,
             guided_from=self.guided_from,
             colour_code=self.colour_code,
@@ -68,17 +80,23 @@ class TrainConfig:
             chroma=self.chroma,
             light=self.light,
             texture=self.texture,
+            figure=self.figure,
             encoder_first=self.encoder_first,
         )
+        positive(figure_spread=self.figure_spread)
+        if not 0 <= self.figure_trust <= 1:
+            raise ValueError(f"figure_trust must lie between 0 and 1; got {self.figure_trust}")
         if self.encoder_first > 1:
             raise ValueError(f"encoder_first is a share of the run; expected at most 1, got {self.encoder_first}")
-        if (self.encoder_first or self.decoder_apart) and not self.colour_code:
+        if (self.encoder_first or self.decoder_apart) and not (self.colour_code or self.figure):
             raise ValueError(
-                f"an encoder that learns alone needs the colour code to learn by; got encoder_first="
-                f"{self.encoder_first}, decoder_apart={self.decoder_apart} and colour_code=0"
+                f"an encoder that learns alone needs the colour code or a figure to learn by; got encoder_first="
+                f"{self.encoder_first}, decoder_apart={self.decoder_apart}, colour_code=0 and figure=0"
             )
         if self.clip_norm is not None:
             positive(clip_norm=self.clip_norm)
+        if self.token_learning_rate is not None:
+            positive(token_learning_rate=self.token_learning_rate)
 
     def stretched(self, steps: int) -> TrainConfig:
         """The same course in more or fewer steps: warm-up and half-life keep their share of the run."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from cocanet.config import CocaNetConfig, FeedbackConfig, Preset
+from cocanet.config import CocaNetConfig, FeedbackConfig, Preset, TokenDecoderConfig
 
 
 def losses(preset: Preset) -> str:
     """What a model was trained by."""
     train = preset.train
-    parts = ["reconstruction of the decoder alone" if train.decoder_apart else "reconstruction"]
+    parts = [("tokens" if _tells(preset) else "reconstruction") + " of the decoder alone" * train.decoder_apart]
     if train.mask_guidance:
         parts.append(f"guidance of the decoder's masks ({train.mask_guidance:g})")
     if train.colour_code:
         alone = ", which alone teaches the encoder" if train.decoder_apart else ""
         parts.append(f"colour code of the encoder's masks ({train.colour_code:g}){alone}")
+    if train.figure:
+        parts.append(f"what feedback makes of a thing in the middle ({train.figure:g})")
     if train.encoder_first:
         parts.append(f"the encoder without its decoder for the first {train.encoder_first:.0%}")
     return ", ".join(parts)
@@ -24,7 +26,9 @@ def losses(preset: Preset) -> str:
 def decoder_masks(preset: Preset) -> str:
     """What the decoder knows of the encoder's masks."""
     model = preset.model
-    if not isinstance(model, CocaNetConfig):
+    if _tells(preset):
+        return "where each token looked"
+    if not isinstance(model, CocaNetConfig) or isinstance(model.decoder, TokenDecoderConfig):
         return "from the slots alone"
     if model.decoder.prior:
         return "begin from the encoder's, no second opinion"
@@ -44,3 +48,10 @@ def at_evaluation(preset: Preset) -> str:
     ]
     said = f"top-down feedback ({', '.join(special)})" if model.feedback.rounds else "no feedback"
     return f"{said}; {'last level not sharpened' if sharpen == 1 else f'last level sharpened {sharpen:g} times'}"
+
+
+def _tells(preset: Preset) -> bool:
+    """Whether the decoder tells tokens instead of mixing pictures."""
+    model = preset.model
+    decoder = model.decoder if isinstance(model, CocaNetConfig) else getattr(model, "tokens", None)
+    return isinstance(decoder, TokenDecoderConfig)

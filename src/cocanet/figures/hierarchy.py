@@ -34,6 +34,7 @@ from cocanet.figures.canvas import (
 )
 from cocanet.figures.colours import PALETTE, paint, slot_numbers
 from cocanet.figures.images import Pictured
+from cocanet.functional.resizing import shrink
 from cocanet.metrics.functional.contingency import hard_labels
 from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import ObjectModel
@@ -67,6 +68,7 @@ def hierarchy_figure(
     if not output.levels:
         raise ValueError("this model has no hierarchy to draw")
     picture, levels = pixels(images[index]), of_one_image(output.levels, index)
+    cells = pixels(shrink(images[index].unsqueeze(0), levels[0].grid).squeeze(0))
     choices = [level_choices(levels, number) for number in range(len(levels))]
     slots = _paint_slots(output, index, None if truth is None else truth[index], background_labels)
     corrected = output.masks_from_below is not None and output.masks_from_below is not output.encoder_masks
@@ -81,9 +83,11 @@ def hierarchy_figure(
         box = Box(layout.left(number + 1), TITLE, *layout.big)
         last = number == len(levels) - 1
         write(figure, box.left + box.width / 2, TITLE / 2, _title(levels, number, choice.steps))
-        panel = show(figure, box, slots.from_below if last else mean_colours(picture, choice.clusters, window))
+        every = len(picture) // len(cells)
+        made = slots.from_below[::every, ::every] if last else mean_colours(cells, choice.clusters, window)
+        panel = show(figure, box, made)
         _draw_anchors(figure, panel, choice, window)
-        _draw_steps(figure, layout, number + 1, choice, picture)
+        _draw_steps(figure, layout, number + 1, choice, cells)
     if corrected:
         _draw_feedback(figure, layout, output, index, picture, slots.corrected)
     return figure

@@ -3,7 +3,7 @@
 The paper's conclusion asks for it: a cell's mistake is never put right by the levels above. A round is one step of
 mean field inference. A pixel listens to what came from below, to its neighbours, and to every slot:
 
-    q ∝ q⁰ · exp(ν·votes + φ·ownership + σ·explanation)
+    q ∝ q⁰ · exp(ν·votes + φ·ownership + σ·explanation + ρ·palettes)
 
 Nothing here is learned, so that it also corrects masks of weights that were trained without it.
 """
@@ -18,6 +18,7 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from cocanet.functional.palettes import binned_colours, palette_evidence
 from cocanet.functional.regrouping import SPREAD, places, regroup_masks
 
 FLOOR = 1e-6
@@ -40,14 +41,16 @@ def correct_masks(
     slots: float,
     noise: float,
     light: float,
+    palette: float = 0.0,
     regroup: bool = False,
 ) -> Float[Tensor, "b k h w"]:
     """Masks after `rounds` of feedback; they sum to 1, and slots that are not in use stay empty.
 
-    `neighbours`, `figure` and `slots` weigh the three voices, a 0 silences one. All see colours in which brightness
-    counts only `light`: a shaded side is still of the object's hue. With `regroup` the pieces of the corrected masks
-    are grouped anew, and as many rounds correct the groups.
+    `neighbours`, `figure`, `slots` and `palette` weigh the voices, a 0 silences one. All but palettes see colours in
+    which brightness counts only `light`: a shaded side is still of the object's hue. With `regroup` the pieces of the
+    corrected masks are grouped anew, and as many rounds correct the groups.
     """
+    bins = binned_colours(images) if palette and rounds else None
     images = images - (1 - light) * images.mean(1, keepdim=True)
     alike = likeness(images, reach, contrast) if neighbours and rounds else None
 
@@ -61,6 +64,8 @@ def correct_masks(
                 logits = logits + figure * border_ownership(masks, smallest)[..., None, None]
             if slots:
                 logits = logits + slots * explanation(masks, images, noise)
+            if bins is not None:
+                logits = logits + palette * palette_evidence(masks, bins)
             masks = logits.softmax(1)
         return masks
 

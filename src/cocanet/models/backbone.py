@@ -1,4 +1,4 @@
-"""Pixel feature encoder: appearance by one convolution, position by a learned embedding (supplement, Sec. B.1)."""
+"""Pixel feature encoder: appearance by convolution, position by a learned embedding (supplement, Sec. B.1)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from cocanet.layers.position import PositionEmbedding
 class Backbone(nn.Module):
     """Features of each pixel, from what it and its neighbours look like and from where it is."""
 
-    def __init__(self, config: BackboneConfig, image_size: tuple[int, int], dim: int, norm: NormScope) -> None:
+    def __init__(self, config: BackboneConfig, grid: tuple[int, int], dim: int, norm: NormScope) -> None:
         super().__init__()
-        channels = config.channels
+        channels, (first, *further) = config.channels, config.strides
         self.padding, self.gamma = config.kernel // 2, config.gamma
-        self.look = conv(3, channels, config.kernel, bias=False)
+        self.look = conv(3, channels, config.kernel, bias=False, stride=first)
+        self.further = nn.ModuleList(conv(channels, channels, config.kernel, stride=stride) for stride in further)
         self.mix = linear(channels, channels, bias=False)
-        self.position = PositionEmbedding(*image_size, channels)
+        self.position = PositionEmbedding(*grid, channels)
         self.norm = GroupNorm(channels, norm)
         self.direct = linear(channels, dim)
         self.mlp = MLP(channels, dim, dim)
 
-    def forward(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b h w d"]:
-        colours = 2 * (images if self.gamma == 1 else images**self.gamma) - 1
-        padded = F.pad(colours, [self.padding] * 4, mode="replicate")
-        look = self.norm(rearrange(self.look(padded), "b c h w -> b h w c"))
+    def forward(self, images: Float[Tensor, "b 3 height width"]) -> Float[Tensor, "b h w d"]:
+        x = self.look(self._padded(2 * (images if self.gamma == 1 else images**self.gamma) - 1))
+        for layer in self.further:
+            x = layer(self._padded(F.leaky_relu(x)))
+        look = self.norm(rearrange(x, "b c h w -> b h w c"))
         x = self.norm(self.mix(F.leaky_relu(look)) + self.position())
         out: Tensor = self.direct(x) + self.mlp(x)
         return out
+
+    def _padded(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c rows columns"]:
+        return F.pad(x, [self.padding] * 4, mode="replicate")

@@ -7,13 +7,14 @@ from typing import overload
 
 import torch
 
-from cocanet.config import CocaNetConfig, ModelConfig, Preset
+from cocanet.config import CocaNetConfig, DecoderConfig, ModelConfig, Preset, TokenDecoderConfig
 from cocanet.models.backbone import Backbone
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder
 from cocanet.models.hierarchy import Hierarchy
 from cocanet.models.model import ObjectModel
 from cocanet.models.slot_frame import SlotFrame
+from cocanet.models.tokens import TokenDecoder
 from cocanet.runtime import keep_freed_memory
 
 
@@ -48,8 +49,21 @@ def _assemble(config: ModelConfig) -> ObjectModel:
 def _coca_net(config: CocaNetConfig) -> CocaNet:
     return CocaNet(
         config,
-        backbone=Backbone(config.backbone, config.image_size, config.dim, config.norm),
+        backbone=Backbone(config.backbone, config.grid, config.dim, config.norm),
         hierarchy=Hierarchy(config),
-        decoder=BroadcastDecoder(config.decoder, config.dim),
-        shape=SlotFrame(config) if config.decoder.frame == "slot" else None,
+        decoder=_decoder(config),
+        shape=_frame(config),
     )
+
+
+def _frame(config: CocaNetConfig) -> SlotFrame | None:
+    decoder = config.decoder
+    if not isinstance(decoder, DecoderConfig) or decoder.frame == "image":
+        return None
+    return SlotFrame(decoder, config.image_size, config.dim)
+
+
+def _decoder(config: CocaNetConfig) -> BroadcastDecoder | TokenDecoder:
+    if isinstance(config.decoder, TokenDecoderConfig):
+        return TokenDecoder(config.decoder, config.image_size, config.dim)
+    return BroadcastDecoder(config.decoder, config.dim)

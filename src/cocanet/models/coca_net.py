@@ -1,4 +1,4 @@
-"""COCA-Net, as in Figure 2: backbone → hierarchy of COCA layers → spatial broadcast decoder."""
+"""COCA-Net, as in Figure 2: backbone → hierarchy of COCA layers → decoder, of pictures or of tokens."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from cocanet.config import CocaNetConfig, FeedbackConfig
 from cocanet.config.slots import SlotLimits, slot_limits
 from cocanet.functional.feedback import correct_masks, project_on_nodes
 from cocanet.functional.hierarchy import merge_masks
+from cocanet.functional.resizing import enlarge, shrink
 from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
-from cocanet.models.decoder import BroadcastDecoder
+from cocanet.models.decoder import BroadcastDecoder, Painting
 from cocanet.models.hierarchy import Climbed, Hierarchy
 from cocanet.models.model import ObjectModel, check_size
 from cocanet.models.output import Level, Output
 from cocanet.models.slot_frame import SlotFrame
+from cocanet.models.tokens import TokenDecoder
 
 
 class Encoding(NamedTuple):
@@ -47,7 +49,7 @@ class CocaNet(ObjectModel):
         config: CocaNetConfig,
         backbone: Backbone,
         hierarchy: Hierarchy,
-        decoder: BroadcastDecoder,
+        decoder: BroadcastDecoder | TokenDecoder,
         shape: SlotFrame | None = None,
     ) -> None:
         super().__init__()
@@ -63,7 +65,7 @@ class CocaNet(ObjectModel):
         apart: bool = False,
     ) -> Output:
         found = self.encode(images, feedback, limits, apart=apart)
-        painting = self.decoder(found.slots, found.in_use, found.cells, found.masks)
+        painting = self.paint(found, images)
         return Output(
             slots=found.slots,
             slot_images=painting.slot_images,
@@ -73,7 +75,17 @@ class CocaNet(ObjectModel):
             mixture=painting.mixture,
             masks_from_below=found.masks_from_below,
             levels=found.levels,
+            decoder_loss=painting.loss,
         )
+
+    def paint(self, found: Encoding, images: Float[Tensor, "b 3 h w"]) -> Painting:
+        """Pictures of the slots; a decoder by tokens needs the images, for it tells a token after the true ones."""
+        out: Painting = (
+            self.decoder(found.slots, found.in_use, images)
+            if isinstance(self.decoder, TokenDecoder)
+            else self.decoder(found.slots, found.in_use, found.cells, found.masks)
+        )
+        return out
 
     def encode(
         self,
@@ -103,6 +115,10 @@ class CocaNet(ObjectModel):
             slots, cells = self.shape.place(slots, masks, top.levels, over_nodes if feedback.regroup else None)
         return Encoding(slots, masks, from_below, top.in_use, cells, top.levels)
 
+    def anneal(self, done: float) -> None:
+        if isinstance(self.decoder, TokenDecoder):
+            self.decoder.anneal(done)
+
     def masks_from_below(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b k h w"]:
         """The encoder's masks before any feedback: all that an encoder needs to learn alone."""
         return self.dendrogram(self._climb(images).levels)
@@ -116,20 +132,21 @@ class CocaNet(ObjectModel):
 
     def _over_nodes(self, masks: Float[Tensor, "b k h w"], levels: tuple[Level, ...]) -> Float[Tensor, "b k n"]:
         *below, _ = levels
+        cells = shrink(masks, self.config.grid)
         if not below:
-            return masks.flatten(2)
+            return cells.flatten(2)
         with full_precision(masks):
-            return project_on_nodes(masks, self._merged(below))
+            return project_on_nodes(cells, self._merged(below))
 
     def dendrogram(self, levels: tuple[Level, ...]) -> Float[Tensor, "b k h w"]:
         """The slots' masks over the pixels: the encoder's segmentation."""
         with full_precision(levels[0].clusters.masks):
-            return self._merged(levels).squeeze(1)
+            return enlarge(self._merged(levels).squeeze(1), self.config.image_size)
 
     def _merged(self, levels: Sequence[Level]) -> Float[Tensor, "b w k height width"]:
-        """Masks of the last of these levels' clusters over the pixels of its windows."""
+        """Masks of the last of these levels' clusters over the first level's cells in its windows."""
         masks, windows = [level.clusters.masks for level in levels], [level.window for level in levels]
-        return merge_masks(masks, windows, self.config.image_size)
+        return merge_masks(masks, windows, self.config.grid)
 
 
 def _corrected(

@@ -24,6 +24,8 @@ class Painting(NamedTuple):
     slot_images: Float[Tensor, "b k 3 h w"]
     masks: Float[Tensor, "b k h w"]
     mixture: Float[Tensor, "b 3 h w"]
+    loss: Float[Tensor, ""] | None = None
+    """What the decoder minimises, if not the mixture's error."""
 
 
 class BroadcastConv(nn.Module):

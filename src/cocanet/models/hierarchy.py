@@ -138,9 +138,9 @@ class Hierarchy(nn.Module):
 
     def __init__(self, config: CocaNetConfig) -> None:
         super().__init__()
-        self.image_size = config.image_size
+        self.grid = config.grid
         self.levels = nn.ModuleList()
-        grid, per_cell = config.image_size, 1
+        grid, per_cell = config.grid, 1
         for number, level in enumerate(config.levels):
             self.levels.append(HierarchyLevel(level, config, grid, per_cell, first=number == 0))
             grid, per_cell = grid_after(grid, level.window), level.clusters
@@ -148,7 +148,7 @@ class Hierarchy(nn.Module):
         self.mlp = MLP(config.dim, config.dim, config.dim)
 
     def forward(self, pixels: Float[Tensor, "b h w d"], limits: SlotLimits) -> Climbed:
-        geometry = pixel_geometry(*self.image_size, device=pixels.device).each(lambda x: x[None, :, :, None])
+        geometry = pixel_geometry(*self.grid, device=pixels.device).each(lambda x: x[None, :, :, None])
         nodes = Nodes(pixels.unsqueeze(3), geometry, None)
         levels: list[Level] = []
         skipped = None

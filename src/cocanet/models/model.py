@@ -20,7 +20,7 @@ class ObjectModel(nn.Module):
 
     def loss(self, output: Output, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
         """What training minimises."""
-        return reconstruction_loss(output, images)
+        return reconstruction_loss(output, images) if output.decoder_loss is None else output.decoder_loss
 
     def anneal(self, done: float) -> None:
         """Called before each training step with the share of the run that lies behind, from 0 to 1."""

@@ -37,6 +37,8 @@ class Output:
     masks_from_below: Float[Tensor, "b k h w"] | None = None
     """Encoder masks before feedback corrected them, of a model that has any."""
     levels: tuple[Level, ...] = ()
+    decoder_loss: Float[Tensor, ""] | None = None
+    """What a decoder by tokens minimises while it trains; one that mixes slots has the mixture's error."""
 
     @property
     def reconstruction(self) -> Float[Tensor, "b 3 h w"]:

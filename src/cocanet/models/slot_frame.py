@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cocanet.config import CocaNetConfig
+from cocanet.config import DecoderConfig
 from cocanet.functional.geometry import EMPTY, pixel_geometry
 from cocanet.layers.position import ShapeEmbedding, window_about
 from cocanet.models.output import Level
@@ -31,9 +31,9 @@ class SlotFrame(ShapeEmbedding):
     cell off: nothing where every pixel is a cell, a pixel at most in the quick recipe at 128 pixels.
     """
 
-    def __init__(self, config: CocaNetConfig) -> None:
-        super().__init__(*config.image_size, config.dim, config.decoder.octaves)
-        self.image_size, self.grid = config.image_size, config.decoder.broadcast
+    def __init__(self, decoder: DecoderConfig, image_size: tuple[int, int], dim: int) -> None:
+        super().__init__(*image_size, dim, decoder.octaves)
+        self.image_size, self.grid = image_size, decoder.broadcast
 
     def place(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cocanet.config import Preset
 from cocanet.presets.paper import PRESETS, clevr6, clevrtex, multi_dsprites, objects_room, shapestacks, tetrominoes
+from cocanet.presets.photographs import PHOTOGRAPHS, SLOTS, birds, flowers
 from cocanet.presets.quick import with_quick_recipe
 from cocanet.presets.rivals import MODELS, RIVALS
 from cocanet.presets.variants import (
@@ -15,11 +16,14 @@ from cocanet.presets.variants import (
 from cocanet.suggest import unknown
 
 __all__ = [
+    "PHOTOGRAPHS",
     "PRESETS",
     "VARIANTS",
+    "birds",
     "clevr6",
     "clevrtex",
     "find",
+    "flowers",
     "is_known",
     "multi_dsprites",
     "names",
@@ -33,7 +37,7 @@ __all__ = [
     "with_random_anchors",
 ]
 
-PUBLISHED = PRESETS | RIVALS
+PUBLISHED = PRESETS | PHOTOGRAPHS | RIVALS
 VARIANTS = {
     "ras": with_random_anchors,
     "dyna": with_dynamic_slots,
@@ -50,7 +54,7 @@ def find(name: str) -> Preset:
         return PUBLISHED[name]()
     if suffix in VARIANTS and is_known(base):
         return VARIANTS[suffix](find(base))
-    variants = [f"{preset}-{suffix}" for preset in PRESETS for suffix in VARIANTS]
+    variants = [f"{preset}-{suffix}" for preset in PRESETS | PHOTOGRAPHS for suffix in VARIANTS]
     raise ValueError(unknown("preset", name, [*PUBLISHED, *variants], names()))
 
 
@@ -62,4 +66,5 @@ def is_known(name: str) -> bool:
 def names() -> str:
     """All presets in a line, for people."""
     variants, rivals = (", ".join(words) for words in ([f"-{suffix}" for suffix in VARIANTS], MODELS))
-    return f"{', '.join(PRESETS)}; variants end in {variants}; rivals begin with {rivals}"
+    published = ", ".join((*PRESETS, *SLOTS))
+    return f"{published}; variants end in {variants}; rivals begin with {rivals}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from cocanet.config import (
     BackboneConfig,
@@ -15,11 +15,15 @@ from cocanet.config import (
     Fit,
     LevelConfig,
     Preset,
+    TokenDecoderConfig,
 )
 from cocanet.config.windows import Window
+from cocanet.presets.photographs import QUICK_COURSE, quick_model
 from cocanet.presets.quick import with_quick_recipe
 from cocanet.words import plural
 
+DecoderKind = Literal["pictures", "tokens"]
+"""Each slot paints a picture of its own, or all tell one together."""
 SMALLEST, LARGEST, UNIT = 32, 256, 16
 TWO_LEVELS_UP_TO = 64
 """Pixels of the longer side; the paper goes from two levels to three between 64 and 128."""
@@ -38,10 +42,15 @@ def choose(
     name: str = "auto",
     background_labels: int = 0,
     fit: Fit | None = None,
+    decoder: DecoderKind = "pictures",
 ) -> Choice:
     """The model for images of `image_size` pixels, rows first, with `slots` slots."""
     check_slots(slots)
     size = working_size(image_size)
+    data = DataConfig(name, background_labels=background_labels, resize=size != image_size, fit=fit)
+    if decoder == "tokens":
+        model = quick_model(size, slots)
+        return Choice(Preset("auto", model, data, QUICK_COURSE), _reasons(image_size, model))
     windows = windows_for(size)
     three = len(windows) == 3
     model = CocaNetConfig(
@@ -51,7 +60,6 @@ def choose(
         levels=_levels(windows, slots),
         decoder=_decoder(size, transposed=three),
     )
-    data = DataConfig(name, background_labels=background_labels, resize=size != image_size, fit=fit)
     preset = replace(with_quick_recipe(Preset("auto", model, data)), name="auto")
     assert isinstance(preset.model, CocaNetConfig)
     return Choice(preset, _reasons(image_size, preset.model))
@@ -119,14 +127,28 @@ def _reasons(image_size: tuple[int, int], model: CocaNetConfig) -> tuple[str, ..
     steps = " → ".join(
         f"{level.window[0]}×{level.window[1]} cells make {level.clusters} clusters" for level in model.levels
     )
-    decoder = (
-        f"{'every pixel by itself' if model.decoder.layers[0].kernel == 1 else 'convolutions'}, at full resolution"
-        if model.decoder.broadcast == model.image_size
-        else f"{len(model.decoder.layers)} layers up from {model.decoder.broadcast[0]}×{model.decoder.broadcast[1]}"
-    )
     return (
         f"{rows}×{columns} pixels: {resized}",
-        f"{plural(len(model.levels), 'level')}, as in the paper's models of this size: {steps}",
+        f"{plural(len(model.levels), 'level')}{_above(model)}: {steps}",
         f"{model.slots} slots (--slots): the most objects in an image, with the background",
-        f"decoder: {decoder}",
+        f"decoder: {_told(model)}",
     )
+
+
+def _above(model: CocaNetConfig) -> str:
+    side = math.prod(model.backbone.strides)
+    return ", as in the paper's models of this size" if side == 1 else f" above cells of {side}×{side} pixels"
+
+
+def _told(model: CocaNetConfig) -> str:
+    decoder = model.decoder
+    if isinstance(decoder, TokenDecoderConfig):
+        rows, columns = decoder.grid(model.image_size)
+        return (
+            f"{rows}×{columns} tokens of {decoder.vocabulary}; the encoder learns to find one thing in the middle of "
+            "each photograph"
+        )
+    if decoder.broadcast == model.image_size:
+        by = "every pixel by itself" if decoder.layers[0].kernel == 1 else "convolutions"
+        return f"{by}, at full resolution"
+    return f"{len(decoder.layers)} layers up from {decoder.broadcast[0]}×{decoder.broadcast[1]}"

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from cocanet.config import CocaNetConfig, ConvConfig, FeedbackConfig, Preset, TrainConfig
-from cocanet.presets.variants import as_coca_net
+from cocanet.presets.photographs import PHOTOGRAPHS, quick_photographs
+from cocanet.presets.variants import as_coca_net, mixing
 
 T = TypeVar("T")
 
@@ -71,8 +72,11 @@ def with_quick_recipe(preset: Preset) -> Preset:
 
     Pixels one by one instead of blurred, dark colours set apart from black; a decoder that draws each slot about its
     own centre and knows its shape; decoder masks that follow the encoder's; tighter clusters and feedback at
-    evaluation. The encoder begins alone, by the colour code, where colour can part the objects at all.
+    evaluation. The encoder begins alone, by the colour code, where colour can part the objects at all. Photographs
+    have a recipe of their own.
     """
+    if preset.name in PHOTOGRAPHS:
+        return quick_photographs(preset)
     model = as_coca_net(preset)
     train = _own(QUICK_TRAINING, preset, QUICK_BY_COLOUR)
     *below, last = model.levels
@@ -80,7 +84,7 @@ def with_quick_recipe(preset: Preset) -> Preset:
         model,
         levels=(*below, replace(last, sharpen=2.0)),
         backbone=replace(model.backbone, kernel=1, gamma=0.5),
-        decoder=replace(model.decoder, octaves=4, frame="slot"),
+        decoder=replace(mixing(model), octaves=4, frame="slot"),
         feedback=_own(QUICK_FEEDBACK, preset, QUICK_FEEDBACK_GENERAL),
     )
     if train.colour_code:
@@ -107,7 +111,7 @@ def _lean(model: CocaNetConfig) -> CocaNetConfig:
     return replace(
         model,
         levels=(replace(first, depth=1), *between, last),
-        decoder=replace(model.decoder, broadcast=broadcast, octaves=5, layers=layers, prior=1.0),
+        decoder=replace(mixing(model), broadcast=broadcast, octaves=5, layers=layers, prior=1.0),
     )
 
 

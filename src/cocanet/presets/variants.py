@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cocanet.config import CocaNetConfig, DynamicSlots, Preset
+from cocanet.config import CocaNetConfig, DecoderConfig, DynamicSlots, Preset
 
 
 def with_random_anchors(preset: Preset) -> Preset:
@@ -28,7 +28,7 @@ def with_dilated_candidates(preset: Preset, stride: int = 2) -> Preset:
 def with_fourier_positions(preset: Preset, octaves: int = 4) -> Preset:
     """Fourier features in the decoder's position embedding: beyond the paper, and it learns much faster."""
     model = as_coca_net(preset)
-    decoder = replace(model.decoder, octaves=octaves)
+    decoder = replace(mixing(model), octaves=octaves)
     return replace(preset, name=f"{preset.name}-fourier", model=replace(model, decoder=decoder))
 
 
@@ -37,3 +37,10 @@ def as_coca_net(preset: Preset) -> CocaNetConfig:
     if not isinstance(preset.model, CocaNetConfig):
         raise ValueError(f"{preset.name} is a {preset.model.kind}; its variants are those of a coca-net only")
     return preset.model
+
+
+def mixing(model: CocaNetConfig) -> DecoderConfig:
+    """The model's decoder, if it mixes pictures of the slots."""
+    if not isinstance(model.decoder, DecoderConfig):
+        raise ValueError("this variant is one of decoders that mix pictures; this model tells tokens")
+    return model.decoder

@@ -18,6 +18,7 @@ from cocanet.config import CocaNetConfig, FeedbackConfig, Fit, Preset
 from cocanet.config.slots import SlotLimits, slot_limits, with_slots
 from cocanet.config.windows import Window
 from cocanet.functional.hierarchy import merge_masks
+from cocanet.functional.resizing import repeat_cells
 from cocanet.models.coca_net import CocaNet, as_coca_net
 from cocanet.models.model import ObjectModel
 from cocanet.segment.images import ImageLike, read_pixels, separate
@@ -163,9 +164,11 @@ class Segmenter:
         if level == len(found.levels):
             return _Masks(found.masks, found.slots, found.in_use, size)
         below = found.levels[:level]
-        merged = merge_masks([part.clusters.masks for part in below], [part.window for part in below], size)
-        window = merged.shape[3], merged.shape[4]
-        masks = rearrange(merged, "b (gr gc) k h v -> b k (gr h) (gc v)", gr=size[0] // window[0])
+        grid = below[0].grid
+        merged = merge_masks([part.clusters.masks for part in below], [part.window for part in below], grid)
+        rows = grid[0] // merged.shape[3]
+        masks = repeat_cells(rearrange(merged, "b (gr gc) k h v -> b k (gr h) (gc v)", gr=rows), size)
+        window = size[0] // rows, size[1] * merged.shape[4] // grid[1]
         return _Masks(masks, rearrange(below[-1].clusters.features, "b w k d -> b (w k) d"), None, window)
 
     def _asked(self, settings: SegmentSettings) -> tuple[FeedbackConfig, SlotLimits] | tuple[()]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from cocanet.config import TrainConfig
+from cocanet.config import FeedbackConfig, TrainConfig
+from cocanet.functional.feedback import correct_masks
+from cocanet.functional.palettes import middle_first
 from cocanet.models.coca_net import as_coca_net
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Output
@@ -15,6 +19,8 @@ from cocanet.models.output import Output
 FLOOR = 1e-6
 TEXTURE_SIDES = (5, 9)
 """Pixels a side of the squares in which texture is measured."""
+TRUST_FROM, TRUST_GROWS = 0.2, 0.4
+"""Share of a run after which an encoder's own masks are trusted, and in which that grows."""
 GUIDANCE_GROWS = 0.2
 """Share of a run in which guidance grows: at once, the decoder would learn the encoder's first mistakes."""
 
@@ -29,21 +35,50 @@ class Objective(nn.Module):
     def forward(self, images: Float[Tensor, "b 3 h w"], done: float = 0.0) -> Float[Tensor, ""]:
         """`done` is the share of the run before this step."""
         if done < self.config.encoder_first:
-            return self._code(as_coca_net(self.model, "learning without a decoder").masks_from_below(images), images)
+            alone = as_coca_net(self.model, "learning without a decoder").masks_from_below(images)
+            return self._codes(alone, images, done)
         output = self.model(images, apart=True) if self.config.decoder_apart else self.model(images)
-        loss = self.model.loss(output, images)
+        loss = self.config.reconstruction * self.model.loss(output, images)
         grown = min(1.0, max(0.0, (done - self.config.guided_from) / GUIDANCE_GROWS))
         if guidance := self.config.mask_guidance * grown:
             loss = loss + guidance * mask_guidance(output)
-        if self.config.colour_code:
+        if self.config.colour_code or self.config.figure:
             made = output.encoder_masks if output.masks_from_below is None else output.masks_from_below
-            loss = loss + self._code(made, images)
+            loss = loss + self._codes(made, images, done)
         return loss
 
-    def _code(self, masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
-        config = self.config
-        colours = described(images, config.chroma, config.light, config.texture)
-        return config.colour_code * colour_code(masks, colours, config.colour_entropy, config.colour_noise)
+    def _codes(
+        self, masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b 3 h w"], done: float
+    ) -> Float[Tensor, ""]:
+        """What teaches the encoder without a decoder."""
+        config, loss = self.config, masks.new_zeros(())
+        if config.colour_code:
+            colours = described(images, config.chroma, config.light, config.texture)
+            loss = loss + config.colour_code * colour_code(masks, colours, config.colour_entropy, config.colour_noise)
+        if config.figure:
+            trust = config.figure_trust * min(1.0, max(0.0, (done - TRUST_FROM) / TRUST_GROWS))
+            feedback = as_coca_net(self.model, "learning from feedback").config.feedback
+            loss = loss + config.figure * figure_code(masks, images, feedback, config.figure_spread, trust)
+        return loss
+
+
+def figure_code(
+    masks: Float[Tensor, "b k h w"],
+    images: Float[Tensor, "b 3 h w"],
+    feedback: FeedbackConfig,
+    spread: float,
+    trust: float,
+) -> Float[Tensor, ""]:
+    """Cross-entropy of the masks against what feedback makes of a thing in the middle, which gets no gradient.
+
+    Of one photograph feedback can only tell that some colours are those of the middle. A network that learns from
+    thousands keeps what they agree on; as it gets better it is trusted more, and feedback begins from what it found.
+    """
+    with torch.no_grad():
+        begun = middle_first(masks.float(), spread, trust)
+        used = torch.ones(begun.shape[:2], dtype=torch.bool, device=begun.device)
+        found = correct_masks(begun, images.float(), used, **asdict(feedback))
+    return -(found * masks.clamp(min=FLOOR).log()).sum(1).mean()
 
 
 def mask_guidance(output: Output) -> Float[Tensor, ""]:

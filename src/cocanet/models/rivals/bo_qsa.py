@@ -1,4 +1,4 @@
-"""BO-QSA: Slot Attention from learned queries, optimised on two levels (Jia et al., 2023), with a mixture decoder."""
+"""BO-QSA: Slot Attention from learned queries, optimised on two levels (Jia et al., 2023); of mixtures or of tokens."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from cocanet.config.rivals import BoQsaConfig
 from cocanet.layers.precision import full_precision
+from cocanet.models.decoder import Painting
 from cocanet.models.rivals.parts import (
     Attended,
     AttentionModel,
@@ -18,6 +19,7 @@ from cocanet.models.rivals.parts import (
     SlotUpdate,
     broadcast_decoder,
 )
+from cocanet.models.tokens import TokenDecoder
 
 EPS = 1e-5
 """In every layer normalisation."""
@@ -37,8 +39,12 @@ class BoQsa(AttentionModel):
         update = SlotUpdate(dim, config.hidden, EPS, config.drop_path)
         nn.init.kaiming_uniform_(update.mlp.inner.weight, nonlinearity="relu")
         self.iteration = SlotIteration(dim, dim, update, damped_weights, EPS)
-        self.decoder = broadcast_decoder(config)
-        for layer in (*self.encoder.modules(), *self.decoder.modules()):
+        if config.tokens is None:
+            self.decoder = broadcast_decoder(config)
+        else:
+            self.decoder = TokenDecoder(config.tokens, config.image_size, dim)
+        mixture = () if config.tokens else self.decoder.modules()
+        for layer in (*self.encoder.modules(), *mixture):
             # Its authors keep torch's initial values here; Slot Attention's are Xavier's.
             if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
                 layer.reset_parameters()
@@ -69,8 +75,16 @@ class BoQsa(AttentionModel):
             slots = self.iteration(inputs, slots).slots
         return slots
 
+    def decode(self, slots: Float[Tensor, "b k d"], images: Float[Tensor, "b 3 h w"]) -> Painting:
+        if not isinstance(self.decoder, TokenDecoder):
+            return super().decode(slots, images)
+        out: Painting = self.decoder(slots, slots.new_ones(slots.shape[:2], dtype=torch.bool), images)
+        return out
+
     def anneal(self, done: float) -> None:
         """Lower the noise from 1 to 0 along half a cosine, and keep it there."""
+        if isinstance(self.decoder, TokenDecoder):
+            self.decoder.anneal(done)
         share = min(1.0, done / self.config.noisy_share) if self.config.noisy_share else 1.0
         self.noise.fill_(0.5 * (1 + math.cos(math.pi * share)))
 

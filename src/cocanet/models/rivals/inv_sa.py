@@ -27,7 +27,6 @@ from cocanet.models.rivals.parts import (
     ConvEncoder,
     SlotUpdate,
     coordinates,
-    enlarge,
 )
 
 EPS = 1e-6
@@ -246,7 +245,7 @@ class InvSa(AttentionModel):
         return out
 
     def paper_masks(self, attention: Float[Tensor, "b k n"]) -> Float[Tensor, "b k h w"]:
-        return enlarge(position_weights(attention), self.config.grid, self.config.image_size)
+        return self.over_image(position_weights(attention))
 
     def loss(self, output: Output, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
         """Squared error in [0, 1], summed over an image; the clipping of its gradient is tuned to that."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from cocanet.config import ConvConfig, DecoderConfig
 from cocanet.config.rivals import AttentionConfig
+from cocanet.functional.resizing import enlarge
 from cocanet.layers.linear import ReluMLP, conv, linear
 from cocanet.layers.position import PositionEmbedding
 from cocanet.models.decoder import BroadcastDecoder, Painting
@@ -134,7 +135,7 @@ class AttentionModel(ObjectModel):
     def forward(self, images: Float[Tensor, "b 3 h w"]) -> Output:
         check_size(images, self.config.image_size)
         slots, attention = self.attend(images)
-        painting = self.paint(slots)
+        painting = self.decode(slots, images)
         return Output(
             slots=slots,
             slot_images=painting.slot_images,
@@ -142,11 +143,16 @@ class AttentionModel(ObjectModel):
             encoder_masks=self.encoder_masks(attention),
             in_use=torch.ones(slots.shape[:2], dtype=torch.bool, device=slots.device),
             mixture=painting.mixture,
+            decoder_loss=painting.loss,
         )
 
     def attend(self, images: Float[Tensor, "b 3 h w"]) -> Attended:
         """Slots, and the softmax over slots of the last round."""
         raise NotImplementedError
+
+    def decode(self, slots: Float[Tensor, "b k d"], images: Float[Tensor, "b 3 h w"]) -> Painting:
+        """Pictures of the slots; a decoder of mixtures needs no image for them."""
+        return self.paint(slots)
 
     def paint(self, slots: Float[Tensor, "b k d"]) -> Painting:
         out: Painting = self.decoder(slots, slots.new_ones(slots.shape[:2], dtype=torch.bool))
@@ -156,28 +162,22 @@ class AttentionModel(ObjectModel):
         """The encoder's segmentation: attention over the grid of features as masks over the image."""
         if self.config.encoder_masks == "paper":
             return self.paper_masks(attention)
-        masks = enlarge(attention, self.config.grid, self.config.image_size)
+        masks = self.over_image(attention)
         return masks / masks.sum(1, keepdim=True)
 
     def paper_masks(self, attention: Float[Tensor, "b k n"]) -> Float[Tensor, "b k h w"]:
         """The masks that the COCA paper's tables evaluate for this model; they need not sum to 1."""
-        return stretch(enlarge(attention, self.config.grid, self.config.image_size))
+        return stretch(self.over_image(attention))
+
+    def over_image(self, maps: Float[Tensor, "b k n"]) -> Float[Tensor, "b k h w"]:
+        """Maps over the grid of features as maps over the image."""
+        return enlarge(maps.unflatten(-1, self.config.grid), self.config.image_size)
 
 
 def broadcast_decoder(config: AttentionConfig) -> BroadcastDecoder:
     """The decoder of Slot Attention and BO-QSA: 5×5 convolutions, and a 3×3 one for colours and mask."""
     hidden = tuple(ConvConfig(config.channels, KERNEL, stride) for stride in config.decoder_strides)
     return BroadcastDecoder(DecoderConfig(config.broadcast, (*hidden, ConvConfig(channels=4, kernel=3))), config.dim)
-
-
-def enlarge(
-    maps: Float[Tensor, "b k n"], grid: tuple[int, int], image_size: tuple[int, int]
-) -> Float[Tensor, "b k h w"]:
-    """Lay out maps on their grid and interpolate them to the image."""
-    laid_out: Tensor = maps.unflatten(-1, grid)
-    if grid == image_size:
-        return laid_out
-    return F.interpolate(laid_out, image_size, mode="bilinear", align_corners=False)
 
 
 def stretch(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
