@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cocanet.data.loader import GatherSource, Loader, LoaderConfig
+from cocanet.data.readers import PHOTOGRAPHS
 from cocanet.data.scenes import make_scenes
 from cocanet.data.scenes.gl import RendererUnavailableError
 from cocanet.data.store_writer import write_store
@@ -32,13 +33,13 @@ def run_demo(
 ) -> dict[str, dict[str, float]]:
     """Make fresh scenes, find their objects, print the scores beside the paper's and draw them; returns the scores.
 
-    `names` are of weights that come with the package, all of them by default; those whose scenes cannot be rendered
-    here are left out then. Without `scenes` there are as many as a minute has room for.
+    `names` are of weights that come with the package, by default all whose scenes can be made; those whose scenes
+    cannot be rendered here are left out then. Without `scenes` there are as many as a minute has room for.
     """
     console = Console(highlight=False)
     # No two demos alike, and none on a scene that was trained on.
     seed = 1000 + time.time_ns() % 1_000_000 if seed is None else seed
-    trained = {name: open_model(name) for name in names or shipped_names()}
+    trained = {name: open_model(name) for name in names or with_scenes()}
     scores = {}
     for name, weights in trained.items():
         try:
@@ -52,6 +53,11 @@ def run_demo(
     return scores
 
 
+def with_scenes() -> list[str]:
+    """Shipped weights whose scenes can be made; photographs cannot."""
+    return [name for name in shipped_names() if name not in PHOTOGRAPHS]
+
+
 def _show(name: str, trained: Trained, out: Path, seed: int, scenes: int | None, console: Console) -> dict[str, float]:
     data = trained.preset.data
     scenes = scenes or _scenes(trained)
@@ -63,7 +69,8 @@ def _show(name: str, trained: Trained, out: Path, seed: int, scenes: int | None,
     scores = evaluate(trained.model, batches, data.background_labels)
     speed = scenes / (time.perf_counter() - start)
     console.print(_table(trained, scores, f"{name}: {plural(scenes, 'new scene')}, {speed:.0f} images/s"))
-    for kind in KINDS if isinstance(source, GatherSource) else ("grid",):
+    every = (name for name, kind in KINDS.items() if not kind.by_tokens)
+    for kind in every if isinstance(source, GatherSource) else ("grid",):
         picture = out / f"{kind}.png"
         save(draw(kind, trained.model, pick(store, KINDS[kind].count, 0)), picture)
         console.print(f"wrote {picture}")

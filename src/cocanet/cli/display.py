@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cocanet.cli.console import ConsoleWatcher
+from cocanet.data.readers import PHOTOGRAPHS
 from cocanet.runs.folder import Settings
 from cocanet.train.display import Display
 from cocanet.watch import Update
@@ -29,6 +30,7 @@ REFRESHES = 4
 SHORTEST_BAR = 8
 LONGEST_BAR = 40
 PAIRED_SCORES = {"ari_fg": ("ARI-FG", ".2f"), "ari": ("ARI", ".2f"), "slots": ("slots", ".1f")}
+PAIRED_OF_PHOTOGRAPHS = {"iou": ("IoU", ".2f"), "dice": ("Dice", ".2f"), "slots": ("slots", ".1f")}
 """Scores that decoder and encoder each have, as they are shown."""
 
 
@@ -59,6 +61,7 @@ class RunDisplay(Display):
         self._shown: Progress | None = None
         self._next_line = -math.inf
         self._explained = False
+        self._paired = PAIRED_SCORES
         self._live = None
         if self.console.is_interactive:
             self._live = Live(console=self.console, refresh_per_second=REFRESHES, get_renderable=self._bar)
@@ -66,6 +69,9 @@ class RunDisplay(Display):
     def begin(self, settings: Settings) -> None:
         self.minutes = settings.run.minutes
         self.total_steps = None if self.minutes else settings.preset.train.steps
+        preset = settings.preset
+        if preset.data.name in PHOTOGRAPHS or preset.train.figure:
+            self._paired = PAIRED_OF_PHOTOGRAPHS
 
     def say(self, text: str) -> None:
         ConsoleWatcher(self.console).say(text)
@@ -106,7 +112,7 @@ class RunDisplay(Display):
     def validation(self, step: int, scores: Mapping[str, float]) -> None:
         """One line of scores; those that both sides have are given as decoder/encoder."""
         parts = []
-        for name, (title, form) in PAIRED_SCORES.items():
+        for name, (title, form) in self._paired.items():
             pair = [scores[key] for key in (f"decoder_{name}", f"encoder_{name}") if key in scores]
             if pair:
                 parts.append(f"{title} {'/'.join(format(score, form) for score in pair)}")

@@ -1,11 +1,13 @@
 """What anybody has without training: rows to judge a model by, on the very images that it is scored on.
 
-Clusters of colours, the encoder before it learned anything, a disc in the middle, and one mask for everything.
+Clusters of colours, the encoder before it learned anything, a disc in the middle, what feedback makes of the middle
+without any encoder, and one mask for everything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import NamedTuple
 
 import torch
@@ -16,6 +18,8 @@ from torch import Tensor
 from cocanet.config import CocaNetConfig, Preset
 from cocanet.data.loader import Batch
 from cocanet.evaluation.result import Yardstick
+from cocanet.functional.feedback import correct_masks
+from cocanet.functional.palettes import middle_first
 from cocanet.metrics.functional.contingency import contingency, hard_labels, is_labelled
 from cocanet.metrics.scores import score_masks
 from cocanet.metrics.table import TABLE
@@ -69,6 +73,7 @@ def ways(preset: Preset, device: torch.device | str = "cpu") -> list[Way]:
         *(clusters_of_colours(count) for count in dict.fromkeys((2, slots))),
         untrained_encoder(preset, device),
         Way("disc", "central disc", central_disc),
+        *([feedback_from_the_middle(preset)] if preset.train.figure else []),
         Way("whole", "one mask for everything", lambda images: torch.zeros_like(images[:, 0], dtype=torch.int64)),
     ]
 
@@ -120,6 +125,19 @@ def central_disc(images: Float[Tensor, "b 3 h w"]) -> Int64[Tensor, "b h w"]:
     rows, columns = (torch.arange(side, device=images.device) + 0.5 - side / 2 for side in (height, width))
     inside = rows[:, None].square() + columns.square() <= (DISC_RADIUS * min(height, width)) ** 2
     return inside.long().expand(len(images), -1, -1)
+
+
+def feedback_from_the_middle(preset: Preset) -> Way:
+    """What an encoder that learns a figure is taught at first: feedback of a blob in the middle, two slots."""
+    model, spread = preset.model, preset.train.figure_spread
+    assert isinstance(model, CocaNetConfig), "a preset checks that"
+
+    def segment(images: Float[Tensor, "b 3 h w"]) -> Int64[Tensor, "b h w"]:
+        begun = middle_first(torch.full_like(images[:, :2], 0.5), spread, trust=0.0)
+        used = torch.ones(len(images), 2, dtype=torch.bool, device=images.device)
+        return hard_labels(correct_masks(begun, images, used, **asdict(model.feedback)))
+
+    return Way("middle", "feedback from the middle", segment)
 
 
 def kmeans(points: Float[Tensor, "b n d"], count: int) -> Float[Tensor, "b k d"]:

@@ -56,6 +56,8 @@ class Kind:
     count: int
     """How many images it shows unless told."""
     one_image: bool = False
+    by_tokens: bool = False
+    """Whether only models with a decoder by tokens have it."""
 
 
 KINDS = {
@@ -63,6 +65,9 @@ KINDS = {
     "hierarchy": Kind("cocanet.figures.hierarchy", "how one image's objects were put together", 1, one_image=True),
     "compactness": Kind("cocanet.figures.compactness", "of every pixel's masks", 6),
     "slots": Kind("cocanet.figures.slots", "each slot's own picture", 3),
+    "generation": Kind(
+        "cocanet.figures.generation", "photographs, and what slots alone tell by tokens", 6, by_tokens=True
+    ),
 }
 
 
