@@ -19,5 +19,5 @@ install: $(VENV)/installed
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,render]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,docs,explore,hub,onnx,ray,render]"
 	touch $@

@@ -57,6 +57,7 @@ def forward(model: CocaNet, images: Tensor) -> Direct:
         outputs.append(grid)
     slots = _norm(features.squeeze(1))
     slots = slots + model.hierarchy.mlp(slots)
+    assert isinstance(model.decoder, BroadcastDecoder), "the direct model paints pictures"
     return Direct(slots, _decode(model.decoder, slots), _dendrogram(masks, model))
 
 
