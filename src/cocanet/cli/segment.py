@@ -33,8 +33,8 @@ class Segment:
     def run(self) -> None:
         from cocanet.cli.console import ConsoleWatcher
         from cocanet.segment.files import check_output, segment_files
+        from cocanet.segment.loading import load
         from cocanet.segment.paths import find_images
-        from cocanet.segment.segmenter import load
 
         check_output(self.output)
         inputs = find_images(self.paths, self.output.out)

@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import UInt8
 
 from cocanet.files import existing_parent, writing
+from cocanet.segment.base import AnySegmenter
 from cocanet.segment.coco import AnnotationFile
 from cocanet.segment.drawing import Tile, draw_contact_sheet
 from cocanet.segment.labelling import Found, segmentation
 from cocanet.segment.paths import Failure, Inputs, output_names
-from cocanet.segment.segmenter import Segmenter
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 from cocanet.segment.writers import Written, save_bytes, write, write_results
 
@@ -60,7 +60,7 @@ class Done:
 
 
 def segment_files(
-    segmenter: Segmenter,
+    segmenter: AnySegmenter,
     inputs: Inputs,
     output: OutputSettings,
     find: SegmentSettings | None = None,
