@@ -70,12 +70,17 @@ def pieces(labels: Int[Tensor, "b h w"]) -> Int[Tensor, "b h w"]:
 def largest(
     names: Int[Tensor, "b h w"], most: int, smallest: float
 ) -> tuple[Int[Tensor, "b h w"], Bool[Tensor, "b p"]]:
-    """Every pixel's piece as a rank by area, `most` where it is too small to have one; and which ranks there are."""
+    """Every pixel's piece as a rank by area, `most` where it is too small to have one; and which ranks there are.
+
+    Of pieces of one area, such as two things of one kind, that with the larger name comes first.
+    """
     flat = names.flatten(1)
-    most = min(most, flat.shape[1])
+    pixels = flat.shape[1]
+    most = min(most, pixels)
     area = torch.zeros_like(flat).scatter_add(1, flat, torch.ones_like(flat))
-    top, index = area.topk(most, -1)
-    counted = top >= max(1.0, smallest * flat.shape[1])
+    # No two keys are equal: which of equal ones comes first would differ from device to device.
+    key, index = (area * pixels + torch.arange(pixels, device=names.device)).topk(most, -1)
+    counted = key // pixels >= max(1.0, smallest * pixels)
     rank = torch.arange(most, device=names.device).expand_as(index)
     table = torch.full_like(flat, most).scatter(1, index, torch.where(counted, rank, most))
     return table.gather(1, flat).view_as(names), counted

@@ -23,8 +23,7 @@ class OnnxSegmenter(AnySegmenter):
     """A file that `coca export` wrote, for images of any size and kind; safe to share between threads."""
 
     def __init__(self, path: Path, device: str = "cpu", source: str | None = None) -> None:
-        self._runtime = _onnxruntime()
-        self._session, self.device = _open(self._runtime, path, device), device
+        self._session, self.device = _open(_onnxruntime(), path, device), device
         self.head = _head(self._session, path)
         super().__init__(self.head.preset, self.head.notes, source)
 
@@ -35,11 +34,9 @@ class OnnxSegmenter(AnySegmenter):
     def run(
         self, images: Float[np.ndarray, "b 3 height width"], names: Sequence[str] | None = None
     ) -> dict[str, np.ndarray]:
-        """Outputs by name, all of them unless some are named; what only the others need is not computed."""
+        """Outputs by name, all of them unless some are named; the decoder, where there is one, runs all the same."""
         names = list(self.head.outputs) if names is None else names
-        options = self._runtime.RunOptions()
-        options.only_execute_path_to_fetches = True
-        return dict(zip(names, self._session.run(names, {INPUT: images}, options), strict=True))
+        return dict(zip(names, self._session.run(names, {INPUT: images}), strict=True))
 
     def _check(self, settings: SegmentSettings) -> None:
         name, model = self.source, self.head.model
