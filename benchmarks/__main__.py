@@ -10,6 +10,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.encoders import SUBJECTS as ENCODERS
+from benchmarks.encoders import images_per_second
 from benchmarks.measure import measure_apart
 from benchmarks.scaling import config_for, encoder_seconds_per_pixel
 from cocanet.presets.rivals import MODELS
@@ -33,7 +35,7 @@ SIDES = (32, 64, 128, 256)
 class Benchmarks:
     """Measure a training step of each preset on this machine's CPU."""
 
-    part: Literal["speed", "rivals", "memory", "scaling", "all"] = "all"
+    part: Literal["speed", "rivals", "encoders", "memory", "scaling", "all"] = "all"
     threads: int = 2
     repeats: int = 10
 
@@ -41,7 +43,7 @@ class Benchmarks:
 def main() -> None:
     chosen = tyro.cli(Benchmarks, prog="python -m benchmarks")
     console = Console(width=110)
-    parts = {"speed": speed, "rivals": rivals, "memory": memory, "scaling": scaling}
+    parts = {"speed": speed, "rivals": rivals, "encoders": encoders, "memory": memory, "scaling": scaling}
     for name, part in parts.items():
         if chosen.part in (name, "all"):
             console.print(part(chosen))
@@ -86,6 +88,18 @@ def rivals(chosen: Benchmarks) -> Table:
             step = measure_apart(preset, batch, "ours", chosen.repeats, chosen.threads)
             ratio = f"{step.seconds / step.limit:.2f}×"
             table.add_row(preset, str(batch), f"{step.seconds:.3f}", f"{step.limit:.3f}", ratio, f"{step.gigaflop:.1f}")
+    return table
+
+
+def encoders(chosen: Benchmarks) -> Table:
+    """Images a second from images to slots and masks, without decoders."""
+    torch.set_num_threads(chosen.threads)
+    table = Table(title=f"Encoders alone, {chosen.threads} threads, images/s, medians of {chosen.repeats}")
+    for column in ("images", "batch", "coca-net", "coca-net -cpu", *MODELS):
+        table.add_column(column, justify="left" if column == "images" else "right")
+    for data_set, batch in ENCODERS:
+        rates = images_per_second(data_set, batch, chosen.repeats)
+        table.add_row(data_set, str(batch), *(f"{rate:.1f}" for rate in rates.values()))
     return table
 
 
