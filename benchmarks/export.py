@@ -125,7 +125,7 @@ def main() -> None:
     title = f"torch and onnxruntime, {chosen.threads} thread(s), images/s are medians of {chosen.repeats}"
     table = Table(title=title)
     batches = (1, chosen.batch)
-    for column in ("weights", "MB", "images", "masks", "slots", "labels", "undecided"):
+    for column in ("weights", "MB", "images", "masks", "slots", "labels", "reordered", "undecided"):
         table.add_column(column, justify="left" if column == "weights" else "right")
     for batch in batches:
         for column in (f"torch, batch {batch}", "onnx", ""):
@@ -139,7 +139,7 @@ def main() -> None:
             for batch in batches:
                 ours, theirs = row.torch[batch], row.onnx[batch]
                 cells += [f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f}×"]
-            table.add_row(name, *cells[:4], str(parity.labels), str(parity.undecided), *cells[4:])
+            table.add_row(name, *cells[:4], str(parity.labels), str(parity.reordered), str(parity.undecided), *cells[4:])
     Console(width=130).print(table)
 
 
