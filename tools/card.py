@@ -9,7 +9,7 @@ from cocanet.config import Preset
 from cocanet.config.plain import first_difference, to_plain
 from cocanet.data.readers import PHOTOGRAPHS
 from cocanet.evaluation.result import Result
-from cocanet.metrics.table import text, title
+from cocanet.metrics.table import OVERLAPS, text, title
 from cocanet.paper_scores import notes_beside, paper_row
 from cocanet.presets import find
 
@@ -85,13 +85,19 @@ def _scores(shipped: Shipped) -> str:
     published = paper_row(shipped.preset.model, result.data.data_set)
     columns = ["score", "frozen test split", *(["real records"] if real else []), "paper"]
     rows = [columns, ["---"] * len(columns)]
-    for name in result.shown:
+    for name in _told(shipped):
         scores = [result.scores, *([real.scores] if real else [])]
         known = published is not None and name in published.scores
         beside = f"{published.scores[name].mean:.3f}" if known else "–"  # type: ignore[union-attr]
         rows.append([title(name), *(text(name, each[name]) for each in scores), beside])
     notes = [] if published is None else notes_beside(published, result.data.name)
     return "\n".join([*("| " + " | ".join(row) + " |" for row in rows), *[f"\n{note}" for note in notes]])
+
+
+def _told(shipped: Shipped) -> list[str]:
+    """The scores of photographs that say something: no masks of a decoder by tokens, and no ARI of one thing."""
+    kept = [*(name for name in OVERLAPS if name.startswith("encoder")), "mse"]
+    return [name for name in shipped.result.shown if not shipped.photographs or name in kept]
 
 
 def _real(shipped: Shipped) -> str:
