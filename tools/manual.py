@@ -1,7 +1,7 @@
-"""What the manual gets when it is built (`make docs`): every command's help, the changelog and the notes for contributors.
+"""What the manual gets when it is built (`make docs`): every command's help, the changelog, notes for contributors.
 
-MkDocs calls the functions that are named `on_…`. A page of `docs/` shows the help texts where it says `{{ commands }}`; they come
-from the commands themselves, so that they cannot fall behind.
+MkDocs calls the functions that are named `on_…`. A page of `docs/` shows the help texts where it says `{{ commands }}`;
+they come from the commands themselves, so that they cannot fall behind.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def _with_titles(markdown: str, source: File, files: Files) -> str:
     """Links that show a file's name, as is right beside the code, show the title of its page instead."""
 
     def titled(link: re.Match[str]) -> str:
-        target = files.get_file_from_path(posixpath.normpath(posixpath.join(posixpath.dirname(source.src_uri), link[1])))
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(source.src_uri), link[1]))
+        target = files.get_file_from_path(place)
         return f"[{title_of(target.content_string)}]({link[1]}{link[2] or ''})" if target else link[0]
 
     return re.sub(r"\[[\w/-]+\.md\]\(([\w./-]+\.md)(#[\w-]+)?\)", titled, markdown)
