@@ -1,4 +1,4 @@
-"""`python -m cocanet.doctor.drawing` draws one scene: exit code 0, or 2 and a sentence if something is not installed."""
+"""`python -m cocanet.doctor.drawing` draws one scene; exit code 2 and a sentence if something is not installed."""
 
 from __future__ import annotations
 

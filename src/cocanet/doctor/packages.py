@@ -51,9 +51,9 @@ def unmet(requirements: Iterable[Requirement], lookup: Lookup = installed_versio
     for each in requirements:
         there = lookup(each.name)
         if there is None:
-            yield f"{each.name} is not installed"
+            yield each.name
         elif not each.specifier.contains(there, prereleases=True):
-            yield f"{each.name} is {there}, not {each.specifier}"
+            yield f"{each.name}{each.specifier} (not {there})"
 
 
 def examine_packages() -> Finding:
@@ -61,7 +61,7 @@ def examine_packages() -> Finding:
     wanted = needed(declared())
     lacking = list(unmet(wanted))
     if lacking:
-        return Finding("packages", "broken", "; ".join(lacking), "pip install --upgrade cocanet")
+        return Finding("packages", "broken", f"lacks {', '.join(lacking)}", "pip install --upgrade cocanet")
     return Finding("packages", "works", f"all {plural(len(wanted), 'package')} that cocanet needs")
 
 
@@ -72,7 +72,7 @@ def examine_extra(extra: str) -> Finding:
     if not lacking:
         names = ", ".join(f"{each.name} {installed_version(each.name)}" for each in wanted)
         return Finding(what, "works", f"{USES[extra]}: {names}")
-    return Finding(what, "missing", f"{USES[extra]}: {'; '.join(lacking)}", f"pip install 'cocanet[{extra}]'")
+    return Finding(what, "missing", f"{USES[extra]}: needs {', '.join(lacking)}", f"pip install 'cocanet[{extra}]'")
 
 
 def extras() -> list[str]:

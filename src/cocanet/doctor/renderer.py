@@ -28,7 +28,8 @@ def judge(code: int, told: str) -> Finding:
         return Finding("renderer", "works", "MuJoCo and off-screen OpenGL drew a scene")
     if code == 2:
         need, _, remedy = lines[-1].partition(", install ")
-        return Finding("renderer", "missing", need, f"install {remedy}" if remedy else None)
+        command = remedy.removeprefix("it with: ")
+        return Finding("renderer", "missing", need, f"install {remedy}" if command == remedy else command)
     if code < 0:
         lines = [f"MuJoCo or OpenGL crashed ({signal.Signals(-code).name})"]
     return Finding("renderer", "broken", lines[-1], "set MUJOCO_GL=osmesa (libosmesa6) for OpenGL without a driver")
