@@ -72,7 +72,7 @@ class Site:
         if address.scheme:
             return None  # mailto:, data:
         if address.path.startswith("/"):
-            # Only a site at the root of a server would have it there; the page of what was not found is served from anywhere.
+            # Where that is depends on the server; only the page of what was not found cannot know where it is read.
             return None if page.file.name == "404.html" else "leads out of the site"
         target = (page.file.parent / unquote(address.path)).resolve() if address.path else page.file
         if target.is_dir():
@@ -95,7 +95,8 @@ def main(arguments: list[str]) -> None:
     faults = list(site.faults())
     if faults or not site.pages:
         sys.exit("\n".join(faults) or f"tools.links: there are no pages in {site.folder}")
-    print(f"{site.folder}: {sum(len(page.links) for page in site.pages.values()):,} links of {len(site.pages)} pages are good")
+    links = sum(len(page.links) for page in site.pages.values())
+    print(f"{site.folder}: {links:,} links of {len(site.pages)} pages are good")
 
 
 if __name__ == "__main__":
