@@ -33,7 +33,9 @@ Discover objects.
 def names_offered(capsys: pytest.CaptureFixture[str]) -> list[str]:
     with pytest.raises(SystemExit):
         main(["--help"])
-    return re.findall(r"^│ +• ([\w-]+)", capsys.readouterr().out, flags=re.MULTILINE)
+    usage = re.search(r"\{([\w,-]+)\}", capsys.readouterr().out)
+    assert usage is not None
+    return usage[1].split(",")
 
 
 def test_commands_are_read_from_the_first_line_alone():

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BORROWED = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 """Pages whose text lies beside the README."""
 PLACE = "{{ commands }}"
+REFERENCE = "api/"
 COLUMNS = 84
 UNTOLD = {"coca train": ("auto",)}
 """Commands with flags of their own that the one above does not offer by name."""
@@ -46,6 +47,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
     if PLACE in markdown:
         markdown = markdown.replace(PLACE, "\n".join(section(help) for help in all_help()))
+    if page.file.src_uri.startswith(REFERENCE):
+        page.meta.setdefault(
+            "search", {"boost": 0.5}
+        )  # who searches for a word wants to be told first, then shown code
     return _with_titles(markdown, page.file, files)
 
 
