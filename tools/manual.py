@@ -47,10 +47,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
     if PLACE in markdown:
         markdown = markdown.replace(PLACE, "\n".join(section(help) for help in all_help()))
+    # Who searches for a word wants to be told about it first, and then to be shown code.
     if page.file.src_uri.startswith(REFERENCE):
-        page.meta.setdefault(
-            "search", {"boost": 0.5}
-        )  # who searches for a word wants to be told first, then shown code
+        page.meta.setdefault("search", {"boost": 0.1})
     return _with_titles(markdown, page.file, files)
 
 

@@ -1,4 +1,4 @@
-"""`coca`, and `python -m cocanet`: Ctrl-C while it still loads, or a package that is missing, gets a line and no traceback."""
+"""`coca`, and `python -m cocanet`: Ctrl-C while it loads, or a missing package, gets a line and no traceback."""
 
 from __future__ import annotations
 
