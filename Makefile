@@ -16,7 +16,7 @@ docs: install
 	$(BIN)/python -m tools.links site
 
 release-check: install
-	$(BIN)/python -m tools.release $(if $(PYTHONS),--python $(PYTHONS)) $(if $(PIP),--pip "$(PIP)")
+	$(BIN)/python -m tools.release $(if $(PYTHONS),--python $(PYTHONS))
 
 benchmark: install
 	$(BIN)/python -m benchmarks

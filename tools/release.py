@@ -2,14 +2,14 @@
 
 For each Python an empty environment gets the wheel alone, with the versions of constraints.txt; what came with it is
 held against what the extras say they bring, and its commands are run in an empty folder. It takes minutes and some
-gigabytes of a temporary folder; `--pip` passes words on to pip, such as where to find torch's CPU build.
+gigabytes of a temporary folder. Where torch's CPU build is to be found, pip learns from its own settings, such as
+PIP_EXTRA_INDEX_URL.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -48,14 +48,12 @@ class Release:
     """Interpreters to try; the oldest and the newest on the path that we support if left out."""
     out: Path = Path("dist")
     """Folder for sdist and wheel."""
-    pip: str = ""
-    """More words for `pip install`, in one string."""
 
     def run(self) -> None:
         wheel = build(self.out)
         metadata = read_metadata(wheel)
         for interpreter in self.python or oldest_and_newest(metadata):
-            try_wheel(wheel, metadata, interpreter, shlex.split(self.pip))
+            try_wheel(wheel, metadata, interpreter)
         print(f"{wheel} installs and works")
 
 
@@ -100,7 +98,7 @@ def _runs(interpreter: str) -> bool:
     return subprocess.run([interpreter, "-c", ""], capture_output=True).returncode == 0
 
 
-def try_wheel(wheel: Path, metadata: Message, interpreter: str, options: Sequence[str]) -> None:
+def try_wheel(wheel: Path, metadata: Message, interpreter: str) -> None:
     """Install it into an environment of its own and use it; CalledProcessError or ValueError if something is wrong."""
     with tempfile.TemporaryDirectory(prefix="cocanet-release-") as folder:
         environment, place = Path(folder) / "environment", Path(folder) / "place"
@@ -108,7 +106,7 @@ def try_wheel(wheel: Path, metadata: Message, interpreter: str, options: Sequenc
         subprocess.run([interpreter, "-m", "venv", str(environment)], check=True)
         bin = environment / "bin"
         pip = [str(bin / "python"), "-m", "pip"]
-        wanted = ["--constraint", str(ROOT / "constraints.txt"), *options, str(wheel.absolute())]
+        wanted = ["--constraint", str(ROOT / "constraints.txt"), str(wheel.absolute())]
         subprocess.run([*pip, "install", "--quiet", *wanted], check=True, env=_clean())
         subprocess.run([*pip, "check"], check=True, env=_clean())
         there = installed(pip)
