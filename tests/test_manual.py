@@ -50,6 +50,15 @@ def test_help_becomes_prose_and_boxes():
     assert "```text\nusage: coca [-h] {demo,train}\n\n╭─ options ─╮\n" in written
 
 
+def test_a_folder_in_the_menu_stands_for_its_pages(tmp_path):
+    (tmp_path / "cards").mkdir()
+    for name in ("b.md", "a.md", "a.png"):
+        (tmp_path / "cards" / name).touch()
+    menu = [{"One": "one.md"}, {"More": ["two.md", {"Cards": "cards/"}]}]
+    cards = [{"a": "cards/a.md"}, {"b": "cards/b.md"}]
+    assert manual.unfolded(menu, tmp_path) == [{"One": "one.md"}, {"More": ["two.md", {"Cards": cards}]}]
+
+
 def test_files_beside_the_readme_are_told_from_where_they_stand():
     assert manual.as_page("[a](docs/a.md#b), [c](https://x/docs/)") == "[a](a.md#b), [c](https://x/docs/)"
 

@@ -37,6 +37,11 @@ class Help(NamedTuple):
     text: str
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    config.nav = unfolded(config.nav, Path(config.docs_dir))
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page, source in BORROWED.items():
         text = (ROOT / source).read_text(encoding="utf-8")
@@ -51,6 +56,18 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
     if page.file.src_uri.startswith(REFERENCE):
         page.meta.setdefault("search", {"boost": 0.1})
     return _with_titles(markdown, page.file, files)
+
+
+def unfolded(menu: Any, docs: Path) -> Any:
+    """The menu, with the pages of a folder where it says `NAME/`."""
+    match menu:
+        case str() if menu.endswith("/"):
+            return [{page.stem: page.relative_to(docs).as_posix()} for page in sorted((docs / menu).glob("*.md"))]
+        case dict():
+            return {title: unfolded(below, docs) for title, below in menu.items()}
+        case list():
+            return [unfolded(entry, docs) for entry in menu]
+    return menu
 
 
 def as_page(text: str) -> str:
