@@ -38,14 +38,14 @@ COURSE = TrainConfig(
 
 QUICK_SIDE = 64
 QUICK_STRIDES = (2, 2, 1, 1)
-QUICK_TOKENS = TokenDecoderConfig(vocabulary=128, dim=128, blocks=2, channels=32, dropout=0.0, cooling_share=0.3)
+QUICK_TOKENS = TokenDecoderConfig(vocabulary=128, dim=128, blocks=2, channels=32, dropout=0.0, cooling_share=0.8)
 QUICK_FEEDBACK = FeedbackConfig(rounds=6, neighbours=3.0, contrast=0.3, figure=0.0, slots=0.0, light=1.0, palette=1.0)
 """What a thing's colours are, against those around it."""
 QUICK_COURSE = TrainConfig(
     steps=6_000,
     batch_size=16,
     learning_rate=1e-3,
-    token_learning_rate=1e-3,
+    token_learning_rate=3e-3,
     weight_decay=0.0,
     warmup_steps=60,
     decay="cosine",
