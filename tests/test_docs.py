@@ -1,4 +1,4 @@
-"""What docs/python.md and docs/own-images.md show works as it stands there."""
+"""What the pages of docs/ show works as it stands there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tyro
 from PIL import Image
 
-from cocanet.cli import main
+from cocanet.cli import Command, main
+from cocanet.data.scenes import make_scenes
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 def blocks(name: str, language: str = "") -> str:
@@ -74,6 +78,24 @@ def take_photos(folder: Path, count: int) -> None:
         Image.fromarray(photo).save(folder / f"{index}.jpg")
 
 
+def test_start_here(workplace):
+    Image.fromarray(make_scenes("tetrominoes", count=1, seed=5)[0].image).resize((96, 80)).save("scene.png")
+    names: dict[str, Any] = {}
+    exec(blocks("index.md", "python"), names)
+    assert names["found"].labels.shape == (80, 96)
+    assert 1 <= len(names["found"].objects) <= 3
+
+
+@pytest.mark.parametrize("page", ["index.md", "install.md"])
+def test_commands_of_the_first_pages_are_understood(page):
+    lines = [shlex.split(line, comments=True) for line in blocks(page).splitlines() if line]
+    assert lines
+    for line in lines:
+        assert line[0] in ("coca", "pip")
+        if line[0] == "coca":
+            assert tyro.cli(Command, args=line[1:]) is not None
+
+
 def test_own_images(workplace):
     take_photos(workplace / "photos", 12)
     commands = [line for line in blocks("own-images.md").splitlines() if line]
@@ -92,10 +114,12 @@ def test_own_images(workplace):
     assert np.array_equal(names["mask"], names["pixels"])
 
 
-def test_pages_name_files_that_exist():
-    for page in ("python.md", "own-images.md"):
-        links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", (DOCS / page).read_text())
-        assert links
-        for file, heading in links:
-            titles = re.findall(r"^#+ (.+)$", (DOCS / file).read_text(), flags=re.MULTILINE)
-            assert not heading or heading in [title.lower().replace(" ", "-") for title in titles], heading
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_name_files_that_exist(page):
+    """As they are read beside the code, where nothing is built."""
+    for file, heading in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", page.read_text()):
+        target = page.parent / file if file else page
+        assert target.is_file(), file
+        if heading:
+            titles = re.findall(r"^#+ (.+)$", target.read_text(), flags=re.MULTILINE)
+            assert heading in [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles], heading

@@ -21,7 +21,7 @@ FLOORS = (
     ("explain",),
     ("figures",),
     ("train", "segment"),
-    ("evaluation",),
+    ("evaluation", "doctor"),
     ("report",),
     ("compare",),
     ("cli",),

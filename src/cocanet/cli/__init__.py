@@ -18,6 +18,7 @@ import tyro
 from cocanet.cli.compare import Compare
 from cocanet.cli.data import Data
 from cocanet.cli.demo import Demo
+from cocanet.cli.doctor import Doctor
 from cocanet.cli.evaluate import Evaluate
 from cocanet.cli.figure import DrawFigure
 from cocanet.cli.imports import Import
@@ -44,6 +45,7 @@ Command = (
     | Annotated[Scenes, tyro.conf.subcommand("scenes")]
     | Annotated[Import, tyro.conf.subcommand("import")]
     | Annotated[Data, tyro.conf.subcommand("data")]
+    | Annotated[Doctor, tyro.conf.subcommand("doctor")]
 )
 
 
