@@ -81,4 +81,6 @@ def _pixels(value: Any) -> UInt8[np.ndarray, "h w 3"]:
         value = value["path"] if value.get("bytes") is None else value["bytes"]
     if isinstance(value, bytes):
         return decode_image(value, "image", upright=True)
+    if value is None:
+        raise ValueError("expected an image; got None")
     return read_pixels(value)

@@ -16,12 +16,12 @@ from typing import Any
 
 from cocanet.config.plain import first_difference
 from cocanet.files import existing_parent, writing
-from cocanet.segment.paths import Inputs
+from cocanet.segment.paths import KINDS, Inputs
 from cocanet.segment.segmenter import Segmenter
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 
 NAME = "_unfinished.jsonl"
-"""The log of a run, as long as it is not over; Parquet readers pass over names that begin so."""
+"""The log of a run, as long as it is not over; Parquet readers pass over names that begin with an underscore."""
 
 
 def check_output(output: OutputSettings) -> None:
@@ -64,6 +64,8 @@ class Log:
         with writing(self.path):
             if fresh or not self._is_usable(job):
                 self.path.write_bytes(_line({"job": job}))
+            else:
+                _sweep(out)
             self._file = self.path.open("ab")
 
     def entries(self) -> Iterator[dict[str, Any]]:
@@ -110,6 +112,13 @@ class Log:
                 f"{self.path.parent} holds an unfinished run with {different}; "
                 "run that again, give another folder with --out, or --overwrite"
             )
+
+
+def _sweep(out: Path) -> None:
+    """Delete the files that a killed run had not written to their end."""
+    for found in (out.glob("*.tmp"), *((out / kind).rglob("*.tmp") for kind in KINDS)):
+        for leftover in found:
+            leftover.unlink()
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
