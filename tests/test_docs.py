@@ -1,4 +1,4 @@
-"""What docs/python.md and docs/own-images.md show works as it stands there."""
+"""What docs/python.md, docs/own-images.md and docs/scale.md show works as it stands there."""
 
 from __future__ import annotations
 
@@ -92,10 +92,37 @@ def test_own_images(workplace):
     assert np.array_equal(names["mask"], names["pixels"])
 
 
+@pytest.mark.slow
+def test_scale(workplace):
+    """The page's commands, with a table of the same photographs, then its Python."""
+    pytest.importorskip("pycocotools", reason="pycocotools is not installed")
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    take_photos(workplace / "photos", 6)
+    for photo in (workplace / "photos").iterdir():
+        Image.open(photo).save(photo.with_suffix(".png"))
+        photo.unlink()
+    pictures = [{"image": {"bytes": path.read_bytes()}} for path in sorted((workplace / "photos").iterdir())]
+    features = datasets.Features({"image": datasets.Image()})
+    datasets.Dataset.from_list(pictures, features).to_parquet(workplace / "photos.parquet")
+    commands = [line for line in blocks("scale.md").splitlines() if line]
+    assert len(commands) == 4
+    for command in commands:
+        assert exit_code(shlex.split(command.replace("file://", f"file://{workplace}/"))[1:]) == 0, command
+    for folder in ("found", "again", "remote"):
+        assert len(list((workplace / folder / "labels").iterdir())) == 6
+    examples = doctest.DocTestParser().get_doctest(blocks("scale.md", "python"), {}, "scale.md", "docs/scale.md", 0)
+    assert len(examples.examples) > 8
+    failures: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=failures.append)
+    assert not failures, "\n".join(failures)
+
+
 def test_pages_name_files_that_exist():
-    for page in ("python.md", "own-images.md"):
+    for page in ("python.md", "own-images.md", "scale.md"):
         links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", (DOCS / page).read_text())
         assert links
         for file, heading in links:
+            if "://" in file:
+                continue
             titles = re.findall(r"^#+ (.+)$", (DOCS / file).read_text(), flags=re.MULTILINE)
             assert not heading or heading in [title.lower().replace(" ", "-") for title in titles], heading

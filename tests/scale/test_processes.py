@@ -145,5 +145,5 @@ def test_killed_altogether_and_started_again(place, tmp_path):
     for run in (again, other):
         assert run.returncode == 1
         assert "3.png: the file is empty" in run.stderr
-    assert "that were done before" in again.stdout
+    assert "that an earlier run had done" in again.stdout
     assert contents(out) == contents(whole)

@@ -55,7 +55,7 @@ class Segment:
                 progress=progress,
             )
         if done.earlier:
-            print(f"went on after {plural(done.earlier, 'image')} that were done before")
+            print(f"went on after {plural(done.earlier, 'image')} that an earlier run had done")
         speed = (done.behind - done.earlier) / (time.perf_counter() - start)
         print(
             f"{self.output.out}: {plural(done.objects, 'object')} in {plural(done.images, 'image')}, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from cocanet.extras import extra
 from cocanet.scale.processes import segment_by_processes
 from cocanet.scale.rows import encode_rows
 from cocanet.scale.settings import ScaleSettings
@@ -37,9 +38,9 @@ def segment_many(
     check_output(output)
     if (scale.workers or scale.engine != "processes") and segmenter.source is None:
         raise ValueError("workers load the model themselves, so it must be one that was loaded from a name or a path")
-    engine = _engine(segmenter, inputs, output, find, scale, checkpoint)
+    engine, sink_of = _engine(segmenter, inputs, output, find, scale, checkpoint), _sink_of(output)
     with opened_folder(output):
-        sink = _sink(segmenter, inputs, output, find)
+        sink = sink_of(segmenter, inputs, output, find)
         outcomes = engine(batches(inputs, output.batch, sink.done.earlier))
         return drain(outcomes, sink, output, len(inputs.files), progress)
 
@@ -60,6 +61,7 @@ def _engine(
     if scale.engine == "ray":
         from cocanet.scale.ray import segment_by_ray
 
+        extra("ray.data", "ray", "clusters are used")
         return lambda items: segment_by_ray(work, items, scale.workers)
     if scale.workers is not None:
         workers = scale.workers
@@ -67,9 +69,9 @@ def _engine(
     return lambda items: segment_here(segmenter, items, inputs.sources, find, encode)
 
 
-def _sink(segmenter: Segmenter, inputs: Inputs, output: OutputSettings, find: SegmentSettings) -> Sink:
+def _sink_of(output: OutputSettings) -> Callable[[Segmenter, Inputs, OutputSettings, SegmentSettings], Sink]:
     if output.format == "parquet":
         from cocanet.scale.parquet import ParquetSink
 
-        return ParquetSink(segmenter, inputs, output, find)
-    return FolderSink(segmenter, inputs, output, find)
+        return ParquetSink
+    return FolderSink
