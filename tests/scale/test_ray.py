@@ -38,7 +38,6 @@ def cluster() -> Any:
         object_store_memory=100 * 2**20,
         logging_level="ERROR",
         log_to_driver=False,
-        _node_ip_address="127.0.0.1",
     )
     yield ray
     ray.shutdown()
@@ -84,6 +83,13 @@ def test_a_worker_that_is_killed_in_the_middle(cluster, place, tmp_path):
     assert len(list((tmp_path / "pids").iterdir())) == 3
     assert done.images == 29
     assert contents(out) == contents(place.path / "files")
+
+
+def test_weights_that_workers_cannot_load_end_the_run(cluster, place):
+    work = Work("nothing", "cpu", "last", SegmentSettings(), EncodeFiles(OutputSettings()), {})
+    items = batches(place.inputs(place.path / "nowhere"), BATCH)
+    with pytest.raises(ValueError, match=r"a worker on .*: there is no file or folder 'nothing'"):
+        list(segment_by_ray(work, items, 2))
 
 
 def test_a_column_of_a_ray_data_set(cluster, place):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -19,17 +20,30 @@ AT_A_TIME = 4096
 
 
 class RayWorker:
-    """What Ray Data constructs in each worker and calls for each batch."""
+    """What Ray Data constructs in each worker and calls for each batch.
+
+    A mistake, such as weights that are not on this machine, goes back as a value: Ray would try again and again what it
+    hears of as an error.
+    """
 
     def __init__(self, work: bytes) -> None:
-        self.worker = Worker(pickle.loads(work))
+        self.work = work
+        self.worker: Worker | None = None
 
     def __call__(self, rows: dict[str, Any]) -> dict[str, Any]:
-        return {"outcomes": [pickle.dumps(self.worker.do(pickle.loads(batch))) for batch in rows["batch"]]}
+        return {"outcomes": [pickle.dumps(self._do(pickle.loads(batch))) for batch in rows["batch"]]}
+
+    def _do(self, batch: list[Item]) -> list[Outcome] | ValueError:
+        try:
+            if self.worker is None:
+                self.worker = Worker(pickle.loads(self.work))
+            return self.worker.do(batch)
+        except (ValueError, OSError) as error:
+            return ValueError(f"a worker on {platform.node()}: {error}")
 
 
 def segment_by_ray(work: Work, batches: Iterable[list[Item]], workers: int | None = None) -> Iterator[Outcome]:
-    """Outcomes in order, from `workers` actors of a core each, or as many as the cluster has cores."""
+    """Outcomes in order, from `workers` actors of a core each, at most and if not told as many as there are cores."""
     ray, remaining = extra("ray.data", "ray", "clusters are used"), iter(batches)
     with _cluster(workers) as cores:
         context = ray.DataContext.get_current()
@@ -41,11 +55,14 @@ def segment_by_ray(work: Work, batches: Iterable[list[Item]], workers: int | Non
                 RayWorker,
                 fn_constructor_args=(pickle.dumps(work),),
                 batch_size=None,
-                compute=ray.ActorPoolStrategy(size=min(workers or cores, len(rows))),
+                compute=ray.ActorPoolStrategy(size=min(workers or cores, cores, len(rows))),
                 num_cpus=1,
             )
             for row in found.iter_rows():
-                yield from pickle.loads(row["outcomes"])
+                outcomes = pickle.loads(row["outcomes"])
+                if isinstance(outcomes, ValueError):
+                    raise outcomes
+                yield from outcomes
 
 
 @contextmanager
@@ -59,7 +76,7 @@ def _cluster(workers: int | None) -> Iterator[int]:
         try:
             ray.init(address="auto", **quiet)
         except ConnectionError:
-            ray.init(num_cpus=workers, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+            ray.init(num_cpus=workers, include_dashboard=False, **quiet)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
         yield max(1, int(ray.cluster_resources().get("CPU", 1)))
