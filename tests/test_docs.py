@@ -114,6 +114,31 @@ def test_own_images(workplace):
     assert np.array_equal(names["mask"], names["pixels"])
 
 
+@pytest.mark.slow
+def test_scale(workplace):
+    """The page's commands, with a table of the same photographs, then its Python."""
+    pytest.importorskip("pycocotools", reason="pycocotools is not installed")
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    take_photos(workplace / "photos", 6)
+    for photo in (workplace / "photos").iterdir():
+        Image.open(photo).save(photo.with_suffix(".png"))
+        photo.unlink()
+    pictures = [{"image": {"bytes": path.read_bytes()}} for path in sorted((workplace / "photos").iterdir())]
+    features = datasets.Features({"image": datasets.Image()})
+    datasets.Dataset.from_list(pictures, features).to_parquet(workplace / "photos.parquet")
+    commands = [line for line in blocks("scale.md").splitlines() if line]
+    assert len(commands) == 4
+    for command in commands:
+        assert exit_code(shlex.split(command.replace("file://", f"file://{workplace}/"))[1:]) == 0, command
+    for folder in ("found", "again", "remote"):
+        assert len(list((workplace / folder / "labels").iterdir())) == 6
+    examples = doctest.DocTestParser().get_doctest(blocks("scale.md", "python"), {}, "scale.md", "docs/scale.md", 0)
+    assert len(examples.examples) > 8
+    failures: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=failures.append)
+    assert not failures, "\n".join(failures)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_name_files_that_exist(page):
     """As they are read beside the code, where nothing is built."""

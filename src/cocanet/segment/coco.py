@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -65,17 +67,20 @@ def annotate(found: Segmentation, image_id: int, keep_background: bool) -> list[
 
 
 class AnnotationFile:
-    """Writes a COCO file as results come in; it is put in place when all are there, and not after an error."""
+    """Writes a COCO file as results come in; it is put in place when all are there, and not after an error.
+
+    Nothing stays in memory: the images, which come after the annotations, wait in a file of their own.
+    """
 
     def __init__(self, path: Path, info: Mapping[str, Any]) -> None:
         self.path, self.info = path, dict(info)
-        self.images: list[Mapping[str, Any]] = []
-        self.count = 0
+        self.images = self.count = 0
         self._temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
 
     def __enter__(self) -> AnnotationFile:
         with writing(self.path):
             self._file: TextIO = self._temporary.open("w", encoding="utf-8")
+            self._images: TextIO = tempfile.TemporaryFile("w+", encoding="utf-8", dir=self.path.parent)
         self._file.write('{"annotations": [')
         return self
 
@@ -86,16 +91,20 @@ class AnnotationFile:
                 self.count += 1
                 self._file.write(",\n" if self.count > 1 else "\n")
                 self._file.write(json.dumps({**entry, "id": self.count}))
-        self.images.append(image)
+            self._images.write((", " if self.images else "") + json.dumps(image))
+        self.images += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            with writing(self.path), self._file:
+            with writing(self.path), self._images, self._file:
                 if kind is None:
-                    rest = {"images": self.images, "categories": list(CATEGORIES), "info": self.info}
-                    self._file.write("\n],\n" + json.dumps(rest)[1:] + "\n")
+                    self._file.write('\n],\n"images": [')
+                    self._images.seek(0)
+                    shutil.copyfileobj(self._images, self._file)
+                    rest = {"categories": list(CATEGORIES), "info": self.info}
+                    self._file.write("], " + json.dumps(rest)[1:] + "\n")
                     self._file.flush()
                     os.fsync(self._file.fileno())
             if kind is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from cocanet.segment.placement import model_view, place
 from cocanet.segment.result import Segmentation
 from cocanet.segment.settings import MaskKind, SegmentSettings
 from cocanet.weights.hub import CONFIG, WEIGHTS, is_pretrained, write_pretrained
-from cocanet.weights.trained import Checkpoint, open_model
+from cocanet.weights.trained import Checkpoint, Trained, open_model
 
 
 class _Masks(NamedTuple):
@@ -140,17 +141,43 @@ class Segmenter:
             for index, (pixels, placement) in enumerate(zip(batch, placements, strict=True))
         ]
 
-    def save_pretrained(self, folder: Path | str) -> None:
-        """Write `config.json` and `model.safetensors`, the layout of the Hugging Face hub."""
-        write_pretrained(Path(folder), self.model, self.preset, self.notes)
+    def save_pretrained(self, folder: Path | str, **options: Any) -> str | None:
+        """Write `config.json` and `model.safetensors`, the layout of the Hugging Face hub.
+
+        With the extra `hub` that is done by huggingface-hub's `ModelHubMixin`, which adds a model card and takes its
+        own options, such as `push_to_hub=True`.
+        """
+        if not options and find_spec("huggingface_hub") is None:
+            write_pretrained(Path(folder), self.model, self.preset, self.notes)
+            return None
+        url: str | None = self._on_the_hub().save_pretrained(folder, **options)
+        return url
+
+    def push_to_hub(self, name: str, **options: Any) -> str:
+        """Upload what `save_pretrained` writes to USER/NAME; options are those of `ModelHubMixin.push_to_hub`."""
+        url: str = self._on_the_hub().push_to_hub(name, **options)
+        return url
 
     @classmethod
-    def from_pretrained(cls, folder: Path | str, device: str = "cpu") -> Segmenter:
-        """Read what `save_pretrained` wrote; nothing is downloaded."""
-        if not is_pretrained(Path(folder)):
-            raise ValueError(f"{folder} lacks {CONFIG} or {WEIGHTS}; expected a folder that save_pretrained wrote")
-        trained = open_model(Path(folder), device)
-        return cls(trained.model, trained.preset, trained.notes, device, str(folder))
+    def from_pretrained(cls, source: Path | str, device: str = "cpu", **options: Any) -> Segmenter:
+        """Read what `save_pretrained` wrote: a folder, or with the extra `hub` USER/NAME, which is downloaded.
+
+        Options are those of `ModelHubMixin.from_pretrained`: `revision`, `cache_dir`, `token`, …
+        """
+        if Path(source).is_dir():
+            if not is_pretrained(Path(source)):
+                raise ValueError(f"{source} lacks {CONFIG} or {WEIGHTS}; expected a folder that save_pretrained wrote")
+            trained = open_model(Path(source), device)
+        else:
+            from cocanet.weights.hub_mixin import HubModel
+
+            trained = HubModel.from_pretrained(source, device=device, **options).trained
+        return cls(trained.model, trained.preset, trained.notes, device, str(source))
+
+    def _on_the_hub(self) -> Any:
+        from cocanet.weights.hub_mixin import HubModel
+
+        return HubModel(Trained(self.model, self.preset, Path(self.source or ""), self.notes))
 
     def _masks(self, images: Float[Tensor, "b 3 height width"], settings: SegmentSettings) -> _Masks:
         size = self.preset.model.image_size

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from cocanet.config import Fit
 
 MaskKind = Literal["encoder", "decoder"]
+Format = Literal["files", "parquet"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,11 @@ class OutputSettings:
     out: Path = Path("segments")
     """Folder for the results."""
     overwrite: bool = False
-    """Write into a folder that is not empty."""
+    """Write into a folder that is not empty; a run that was stopped there starts anew."""
+    format: Format = "files"
+    """Files for each image, or tables with a row for each segment: mask, box, vector."""
+    part: int = 1024
+    """Images in each file of a Parquet output."""
     keep_background: bool = False
     """Annotate the background too: the segment with most of the image's border."""
     sheet: int = 24
@@ -69,5 +74,7 @@ class OutputSettings:
     def __post_init__(self) -> None:
         if self.batch < 1:
             raise ValueError(f"a batch needs at least one image; got {self.batch}")
+        if self.part < 1:
+            raise ValueError(f"a part needs at least one image; got {self.part}")
         if self.sheet < 0:
             raise ValueError(f"sheet must be 0 or more images; got {self.sheet}")

@@ -53,8 +53,12 @@ def readable_suffixes() -> frozenset[str]:
 
 def read_picture(path: Path, *, upright: bool = False) -> Image.Image:
     """The first frame of an image file, decoded; `upright` follows the camera's orientation tag."""
-    data = read_bytes(path)
-    with naming(path), warnings.catch_warnings():
+    return decode_picture(read_bytes(path), path, upright=upright)
+
+
+def decode_picture(data: bytes, where: str | Path, *, upright: bool = False) -> Image.Image:
+    """The same of a file's bytes; `where` they are from is named if they are damaged."""
+    with naming(where), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         if data.startswith(PNG):
@@ -74,8 +78,13 @@ def read_picture(path: Path, *, upright: bool = False) -> Image.Image:
 
 def read_image(path: Path, *, upright: bool = False) -> UInt8[np.ndarray, "h w 3"]:
     """An image file as 8-bit RGB, whatever it was (see `to_rgb`)."""
-    picture = read_picture(path, upright=upright)
-    with naming(path):
+    return decode_image(read_bytes(path), path, upright=upright)
+
+
+def decode_image(data: bytes, where: str | Path, *, upright: bool = False) -> UInt8[np.ndarray, "h w 3"]:
+    """The same of a file's bytes."""
+    picture = decode_picture(data, where, upright=upright)
+    with naming(where):
         return np.asarray(to_rgb(picture))
 
 
