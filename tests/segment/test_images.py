@@ -96,7 +96,7 @@ def test_a_batch_of_grey_images():
         (np.zeros((0, 4)), r"got \(0, 4\)"),
         (torch.zeros(4, 8, 12), r"got \(4, 8, 12\)"),
         (torch.zeros(8, 12), r"got \(8, 12\)"),
-        (5, "expected an image: a path, a PIL image, a NumPy array or a tensor, or several of them; got int"),
+        (5, "expected an image: a path, the bytes of a file, .* or a tensor, or several of them; got int"),
         ([3.0], "float|3.0"),
     ],
 )

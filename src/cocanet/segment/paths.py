@@ -41,11 +41,11 @@ class Inputs(NamedTuple):
     def relative(self, path: Path) -> Path:
         return path.relative_to(self.root)
 
-    def read(self, path: Path) -> UInt8[np.ndarray, "h w 3"]:
-        """The pixels of a file or of a store's image."""
+    def read(self, path: Path, most_pixels: int | None = None) -> UInt8[np.ndarray, "h w 3"]:
+        """The pixels of a file or of a store's image; a file of more than `most_pixels` is refused."""
         store = self.stores.get(path.parent)
         if store is None:
-            return read_image(path, upright=True)
+            return read_image(path, upright=True, most_pixels=most_pixels)
         images, _ = store.gather(np.array([int(path.stem)]))
         return np.asarray(images[0])
 
