@@ -47,9 +47,7 @@ class State:
         for thing in self.things:
             if thing.id == number:
                 return thing
-        raise ValueError(
-            f"there is no segment {number} any more; there are {', '.join(str(x.id) for x in self.things)}"
-        )
+        raise ValueError(f"there is no segment {number} here; there are {len(self.things)} others")
 
 
 @dataclass(frozen=True)
@@ -74,8 +72,10 @@ class Document:
         return self.states[self.at]
 
     def mask(self, thing: Thing) -> Bool[np.ndarray, "h w"]:
-        masks = (self.piece(number) for number in thing.pieces)
-        return np.logical_or.reduce(list(masks))
+        mask = np.zeros(self.size, dtype=bool)
+        for number in thing.pieces:
+            mask |= self.piece(number)
+        return mask
 
     def piece(self, number: int) -> Bool[np.ndarray, "h w"]:
         return decode_mask({"size": self.size, "counts": self.pieces[number]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -49,7 +49,9 @@ class Gallery(Protocol):
     """A fixed list of images."""
 
     title: str
-    entries: Sequence[Entry]
+
+    @property
+    def entries(self) -> Sequence[Entry]: ...
 
     def read(self, key: str) -> UInt8[np.ndarray, "h w 3"]: ...
 
@@ -77,15 +79,21 @@ class SceneGallery:
 
     _thread = ThreadPoolExecutor(1, "scenes")
 
-    def __init__(self, name: str, source: Source) -> None:
-        self.title, self._source = f"fresh scenes of {name}", source
-        self.entries = [Entry.of(f"{name}-{index:06d}.png") for index in range(len(source))]
+    def __init__(self, name: str, seed: int, count: int, make: Callable[[], Source]) -> None:
+        self.title, self._make = f"fresh scenes of {name}", make
+        self._source: Source | None = None
+        self.entries = [Entry.of(f"{name}-{seed}-{index:06d}.png") for index in range(count)]
         self._numbers = {entry.key: index for index, entry in enumerate(self.entries)}
 
     def read(self, key: str) -> UInt8[np.ndarray, "h w 3"]:
         if key not in self._numbers:
             raise NotThereError(f"there is no scene {key}")
-        return self._thread.submit(lambda: self._source[self._numbers[key]].image).result()
+        return self._thread.submit(self._scene, self._numbers[key]).result()
+
+    def _scene(self, index: int) -> UInt8[np.ndarray, "h w 3"]:
+        if self._source is None:
+            self._source = self._make()
+        return self._source[index].image
 
 
 class Dropped:

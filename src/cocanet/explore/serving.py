@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import uvicorn
 
+from cocanet.config import DataConfig
 from cocanet.data.scenes import SCENE_NAMES, make_scenes
 from cocanet.data.splits import SEEDS
 from cocanet.data.store_format import is_store
@@ -17,6 +18,7 @@ from cocanet.explore.explorer import Explorer
 from cocanet.explore.gallery import FolderGallery, Gallery, SceneGallery
 from cocanet.explore.guard import Address, is_loopback
 from cocanet.explore.server import make_app
+from cocanet.models.coca_net import as_coca_net
 from cocanet.segment.paths import find_images
 from cocanet.segment.segmenter import Segmenter, load
 from cocanet.weights import shipped_names
@@ -34,22 +36,26 @@ def open_explorer(
     weights: str | None, paths: Sequence[str], labels: Path | None = None, device: str = "cpu"
 ) -> Explorer:
     """Models and images: weights or all that come with the package, images or scenes of each model's own kind."""
-    names = [weights] if weights is not None else sorted(shipped_names(), key=lambda name: (name != FIRST, name))
-    if not names:
-        raise ValueError("the package has no weights; give the path of some")
-    loaded: dict[str, Segmenter] = {}
+    given = [weights] if weights is not None else sorted(shipped_names(), key=lambda name: (name != FIRST, name))
+    models: dict[str, Callable[[], Segmenter]] = {_short(name): cache(partial(load, name, device)) for name in given}
     if weights is not None:
-        loaded[weights] = load(weights, device)
-    models: dict[str, Callable[[], Segmenter]] = {
-        name: (partial(loaded.__getitem__, name) if name in loaded else partial(load, name, device)) for name in names
-    }
+        as_coca_net(models[_short(weights)]().model, "the explorer")
     if not paths:
-        folder = Path(labels or FOLDER)
-        return Explorer(models, {name: _scenes_for(models[name]) for name in names}, folder)
+        made = {name: gallery for name in models if (gallery := _scenes_for(models[name]().preset.data))}
+        if not made:
+            raise ValueError(
+                f"images for {' and '.join(models) or 'no weights'} are not generated; give a folder of them"
+            )
+        return Explorer({name: models[name] for name in made}, made, Path(labels or FOLDER))
     inputs = find_images(paths, Path(labels or FOLDER))
     folder = Path(labels) if labels else _labels_beside(inputs.root)
-    gallery: Gallery = FolderGallery(inputs, folder.absolute())
-    return Explorer(models, dict.fromkeys(names, gallery), folder)
+    own: Gallery = FolderGallery(inputs, folder.absolute())
+    return Explorer(models, dict.fromkeys(models, own), folder)
+
+
+def _short(weights: str) -> str:
+    """A name without slashes, for addresses: the last words of a path."""
+    return " ".join(part for part in Path(weights).parts[-2:] if part not in ("/", ".", "..")) or weights
 
 
 def _labels_beside(root: Path) -> Path:
@@ -57,12 +63,12 @@ def _labels_beside(root: Path) -> Path:
     return root.with_name(f"{root.name}-labels") if is_store(root) else root / FOLDER
 
 
-def _scenes_for(open_segmenter: Callable[[], Segmenter]) -> Gallery:
-    data = open_segmenter().preset.data
+def _scenes_for(data: DataConfig) -> Gallery | None:
+    """Scenes of a data set that are made as they are asked for; None for photographs, which nobody generates."""
     if data.name not in SCENE_NAMES:
-        raise ValueError(f"{data.name} are photographs, which are not generated; give a folder of images")
-    source = make_scenes(data.name, count=SCENES, seed=SEED, max_objects=data.max_objects)
-    return SceneGallery(f"{data.name}-{SEED}", source)
+        return None
+    make = partial(make_scenes, data.name, count=SCENES, seed=SEED, max_objects=data.max_objects)
+    return SceneGallery(data.name, SEED, SCENES, make)
 
 
 def listen(host: str, port: int | None) -> tuple[socket.socket, Address]:

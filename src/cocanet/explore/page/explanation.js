@@ -4,7 +4,7 @@ import { image, json, latest, message, query } from "./api.js";
 import { fromRgb, outlines, owners, rgb, shade, tinted } from "./regions.js";
 import { changed, levels, problem, state, working_on } from "./store.js";
 
-const TINT = 120;
+const TINT = 140;
 
 export function place() { return image(state.model, state.key); }
 

@@ -29,7 +29,9 @@ export function draw() {
   room.style.height = `${rows * SIDE + 8}px`;
   room.style.width = flat() ? `${state.images.length * SIDE + 8}px` : "100%";
   const done = state.images.filter((entry) => entry[2]).length;
-  byId("gallery-title").textContent = `${state.title}: ${plural(state.images.length, "image")}${done ? `, ${done} labelled` : ""}`;
+  const title = byId("gallery-title");
+  title.title = state.title;
+  title.replaceChildren(element("span", {}, state.title), element("span", {}, `${plural(state.images.length, "image")}, ${done} labelled`));
   drawTiles();
 }
 

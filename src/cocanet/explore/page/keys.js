@@ -14,6 +14,7 @@ export const KEYS = [
   [["w", "f", "o", "l"], "why, what if, slots, labels"],
   [["space"], "play how the segments were chosen, or pause"],
   [[",", "."], "a step back, forward"],
+  [["v"], "tints on or off"],
   [["g"], "compactness as a landscape: each level, objects, off"],
   [["1", "…", "9"], "in slots: switch a slot off or on"],
   [["r"], "all settings as trained"],
@@ -42,7 +43,7 @@ const ANYWHERE = {
   n: () => step(1), p: () => step(-1), "[": () => setLevel(state.level - 1), "]": () => setLevel(state.level + 1),
   w: () => openTab("why"), f: () => openTab("whatif"), o: () => openTab("slots"), l: () => openTab("labels"),
   " ": () => { if (state.tab !== "why") openTab("why"); play(); }, ",": () => stepBy(-1), ".": () => stepBy(1),
-  g: cycleLandscape, r: reset, t: turnTheme, "?": showKeys, Escape: nothing,
+  g: cycleLandscape, v: () => { state.tinted = !state.tinted; changed(); }, r: reset, t: turnTheme, "?": showKeys, Escape: nothing,
 };
 
 const LABELS = {

@@ -40,6 +40,9 @@ async function send(action, given) {
   changed();
 }
 
+// A finger has no Shift: every tap adds, or takes away.
+export const adds = (event) => event.shiftKey || event.ctrlKey || event.metaKey || event.pointerType === "touch";
+
 export function pick(id, add) {
   if (!add) state.picked = new Set(state.picked.has(id) && state.picked.size === 1 ? [] : [id]);
   else if (state.picked.has(id)) state.picked.delete(id);
@@ -95,7 +98,7 @@ function build() {
   element("p", { class: "saved", id: "exported", role: "status" }));
   panel.replaceChildren(
     element("p", { class: "problem", role: "alert", id: "labels-problem", hidden: true }),
-    element("p", { class: "hint" }, "Click segments to select them, with Shift several."),
+    element("p", { class: "hint" }, "Click segments to select them, with Shift or by tapping several."),
     list, form, acts, element("p", { class: "saved", id: "saved", role: "status" }),
     element("div", { class: "row" },
       element("button", { type: "button", id: "restart", onclick: () => act("restart") }, "Begin again from what is found now"),
@@ -130,6 +133,6 @@ function row(thing) {
     element("span", { class: "grow" }, thing.background ? "background" : thing.category || "no name yet"),
     element("small", {}, `${thing.area.toLocaleString("en")} px`));
   if (thing.id === cursor) item.classList.add("at");
-  item.addEventListener("click", (event) => pick(thing.id, event.shiftKey || event.ctrlKey || event.metaKey));
+  item.addEventListener("click", (event) => pick(thing.id, adds(event)));
   return item;
 }

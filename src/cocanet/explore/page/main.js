@@ -76,7 +76,7 @@ function drawCaption() {
 function drawPath() {
   const line = byId("path");
   if (!state.found) { line.replaceChildren(); return; }
-  if (!state.hover) { line.textContent = picture.labelling() ? "Click to select, Shift adds." : "Point at a pixel to see its cluster on every level; click a segment to see why."; return; }
+  if (!state.hover) { line.textContent = picture.labelling() ? "Click to select, Shift adds; a tap adds too." : "Point at a pixel to see its cluster on every level; click a segment to see why."; return; }
   const { x, y } = state.hover, last = levels();
   const steps = [`row ${y}, column ${x}`];
   for (const part of explanation.pathAt(state.hover)) {
@@ -101,7 +101,7 @@ function wirePicture() {
   const canvas = byId("picture");
   canvas.addEventListener("pointermove", (event) => { if (state.found) { state.hover = picture.pixelAt(event); changed(); } });
   canvas.addEventListener("pointerleave", () => { state.hover = null; changed(); });
-  canvas.addEventListener("click", (event) => { if (state.found) clickAt(picture.pixelAt(event), event.shiftKey || event.ctrlKey || event.metaKey); });
+  canvas.addEventListener("click", (event) => { if (state.found) clickAt(picture.pixelAt(event), labels.adds(event)); });
   canvas.addEventListener("keydown", (event) => {
     const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!state.found || (!move && event.key !== "Enter")) return;

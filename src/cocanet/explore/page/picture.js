@@ -24,7 +24,7 @@ export function currentRegions() {
 
 function fit() {
   const { width, height } = state.found.image, room = frame.getBoundingClientRect();
-  const by = Math.min(room.width / width, room.height / height), ratio = Math.min(2, window.devicePixelRatio || 1);
+  const by = Math.min((room.width - 8) / width, (room.height - 8) / height), ratio = Math.min(2, window.devicePixelRatio || 1);
   const wide = Math.max(1, Math.floor(width * by)), high = Math.max(1, Math.floor(height * by));
   canvas.style.width = `${wide}px`;
   canvas.style.height = `${high}px`;
@@ -42,13 +42,21 @@ export function draw() {
   const ratio = fit(), context = canvas.getContext("2d");
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.imageSmoothingEnabled = scale < 1;
+  // Under tints the picture is paler, so that they keep their colours.
+  context.filter = tints() ? "saturate(0.2)" : "none";
   context.drawImage(found.picture, 0, 0, canvas.width, canvas.height);
+  context.filter = "none";
   const scene = state.tab === "slots" && state.scene;
   if (scene) over(context, state.scene, 1);
   else if (state.play && state.choices) { drawStep(context, ratio); return; }
   else if (state.landscapeOf !== null && state.landscape && !labelling()) over(context, landscapeCanvas(), 1);
   if (!scene) drawRegions(context, ratio);
   if (state.hover) drawHover(context, ratio);
+}
+
+function tints() {
+  const shown = state.landscapeOf !== null && state.landscape && !labelling();
+  return state.tinted && !shown && !state.play && !(state.tab === "slots" && state.scene) && Boolean(currentRegions());
 }
 
 function over(context, layer, alpha) {
@@ -83,10 +91,10 @@ function fill(context, path, stretch, style) {
 }
 
 function drawRegions(context, ratio) {
-  const regions = currentRegions(), onLandscape = state.landscapeOf !== null && state.landscape && !labelling();
+  const regions = currentRegions();
   if (!regions) return;
   const stretch = canvas.width / regions.width;
-  if (!onLandscape) {
+  if (tints()) {
     context.imageSmoothingEnabled = false;
     context.drawImage(regions.tint, 0, 0, canvas.width, canvas.height);
   }

@@ -4,6 +4,7 @@ export const state = {
   models: [], model: null, about: null, colours: null, folder: "",
   images: [], title: "", key: null, name: "",
   found: null,            // the explanation of the image, see explanation.js
+  tinted: true,
   level: null,            // 0 pixels, 1 … parts, the last objects
   settings: {},           // what differs from how the model was made
   seconds: null,

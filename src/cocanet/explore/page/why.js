@@ -77,14 +77,14 @@ function content() {
 function player() {
   const level = Math.max(1, state.level), last = level === levels();
   const { anchors } = state.found.levels[level - 1], running = state.play?.running;
-  const what = last ? "objects" : `level ${level}`;
+  const what = last ? "objects" : `parts of level ${level}`;
   const row = element("div", { class: "row" },
     element("button", { id: "play", type: "button", class: "first", onclick: play, "aria-keyshortcuts": "Space" },
       running ? "Pause" : "Play", element("kbd", {}, "space")),
     element("button", { id: "back", type: "button", onclick: () => stepBy(-1), "aria-label": "A step back", disabled: !state.play }, "◀"),
     element("button", { id: "forth", type: "button", onclick: () => stepBy(1), "aria-label": "A step forward" }, "▶"),
     element("button", { id: "stop", type: "button", onclick: stop, disabled: !state.play }, "Stop"));
-  const said = state.play && state.choices ? stepWords() : `${plural(anchors, "anchor")} ${last ? "" : "a window "}chose the ${what}; play shows them in order.`;
+  const said = state.play && state.choices ? stepWords() : `${plural(anchors, "anchor")}${last ? "" : " a window"}, and the rest; play shows them in the order they were chosen.`;
   return element("fieldset", {}, element("legend", {}, `How the ${what} were chosen`), row,
     element("p", { class: "hint", id: "step-words", role: "status" }, said));
 }
@@ -103,7 +103,7 @@ function explained() {
   const title = last ? (part.background ? "Background" : `Object ${part.label}`) : `Level ${part.level}, window ${part.window + 1}, cluster ${part.cluster + 1}`;
   const facts = [["area", `${part.area.toLocaleString("en")} px`], ["compactness of its shape", part.compactness.toFixed(3)], ["confidence", part.confidence.toFixed(3)]];
   if (part.anchor) {
-    facts.push(["anchor", `row ${Math.round(part.anchor.y)}, column ${Math.round(part.anchor.x)}`], ["chosen", `${ordinal(part.cluster + 1)} of ${state.found.levels[part.level - 1].anchors}`]);
+    facts.push(["anchor (row, column)", `${Math.round(part.anchor.y)}, ${Math.round(part.anchor.x)}`], ["chosen", `${ordinal(part.cluster + 1)} of ${state.found.levels[part.level - 1].anchors}`]);
     const score = anchorScore(part);
     if (score !== null) facts.push(["compactness it was chosen by", score.toFixed(3)]);
   } else facts.push(["anchor", "none: the rest"]);
