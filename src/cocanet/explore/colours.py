@@ -10,7 +10,7 @@ from cocanet.figures.compactness import COLOURS
 
 SEGMENTS = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
 """The colours of Okabe and Ito, which stay apart for the colour-blind; they repeat, and numbers tell the rest."""
-BACKGROUND = "#8a8f98"
+BACKGROUND = "#565b64"
 
 
 def landscape_colours() -> UInt8[np.ndarray, "256 3"]:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import UInt8
@@ -45,6 +45,7 @@ class Entry(NamedTuple):
         return cls(hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16], name)
 
 
+@runtime_checkable
 class Gallery(Protocol):
     """A fixed list of images."""
 

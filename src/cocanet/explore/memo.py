@@ -14,7 +14,9 @@ T = TypeVar("T")
 class Memo(Generic[T]):
     """At most `most` values by key, and at most `room` of what `size` says of them; those asked for last stay."""
 
-    def __init__(self, most: int, room: float = float("inf"), size: Callable[[T], float] = lambda value: 0.0) -> None:
+    def __init__(
+        self, most: int, room: int | float = float("inf"), size: Callable[[T], int | float] = lambda value: 0
+    ) -> None:
         self._most, self._room, self._size = most, room, size
         self._held: OrderedDict[Hashable, Future[T]] = OrderedDict()
         self._lock = threading.Lock()

@@ -63,7 +63,7 @@ class Explanation:
         """What a level, from 1, chose step by step, over the first level's cells."""
         return level_choices(self.encoding.levels, level - 1)
 
-    def anchors(self, level: int) -> Float[np.ndarray, "w k-1 2"]:
+    def anchors(self, level: int) -> Float[np.ndarray, "w a 2"]:
         """Row and column of a level's anchors in the image's own pixels; not a number where none was wanted."""
         return self.to_pixels(self.choices(level).anchors)
 
@@ -115,7 +115,7 @@ class Explanation:
 
 def as_images(view: UInt8[np.ndarray, "height width 3"], device: torch.device) -> Float[Tensor, "1 3 height width"]:
     """The model's image as a batch of one."""
-    images = torch.from_numpy(np.ascontiguousarray(view)).to(device).permute(2, 0, 1).unsqueeze(0)
+    images = torch.from_numpy(np.array(view)).to(device).permute(2, 0, 1).unsqueeze(0)
     return images.float().div_(255).contiguous()
 
 
