@@ -83,7 +83,7 @@ def test_splitting_goes_along_the_level_below(begun):
     made = [thing for thing in split.objects if thing.id not in (2, 3)]
     assert [thing.level for thing in made] == [1, 1, 1]  # rows 1, 2 and 4
     for thing, row in zip(made, (1, 2, 4), strict=True):
-        np.testing.assert_array_equal(split.mask(thing), (LABELS == 1) & (PARTS == row))
+        np.testing.assert_array_equal(split.mask(thing), (LABELS == 1) & (row == PARTS))
     with pytest.raises(ValueError, match="a cluster of the lowest level"):
         editing.split(split, [made[0].id], parts)
     with pytest.raises(ValueError, match="nothing to divide"):

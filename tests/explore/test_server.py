@@ -11,8 +11,6 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.explore.serving import noise, png, serve, small_explorer, write_images
-
 import cocanet
 from cocanet.cli import main
 from cocanet.data.scenes import make_scenes
@@ -23,6 +21,7 @@ from cocanet.explore.gallery import FolderGallery
 from cocanet.explore.guard import Address
 from cocanet.explore.serving import listen, open_explorer
 from cocanet.segment.paths import find_images
+from tests.explore.serving import noise, png, serve, small_explorer, write_images
 from tests.segment.models import real
 
 
@@ -55,7 +54,9 @@ def test_the_page_comes_whole_and_asks_nobody_else(running):
         answer = running.client.get(f"/page/{name}")
         assert answer.status_code == 200
         texts.append(answer.text)
-    assert not [text for text in texts if "http://" in text.replace("http://www.w3.org/2000/svg", "") or "https://" in text]
+    assert not [
+        text for text in texts if "http://" in text.replace("http://www.w3.org/2000/svg", "") or "https://" in text
+    ]
 
 
 def test_a_gallery_lists_its_images_by_keys_that_say_nothing(running, folder):
@@ -95,7 +96,9 @@ def test_ten_images_are_told_as_the_library_computes_them(tmp_path, asked):
 
 
 def check_segments(told, level, found):
-    arrays = {name.removesuffix(str(level)): values for name, values in told.arrays.items() if name.endswith(str(level))}
+    arrays = {
+        name.removesuffix(str(level)): values for name, values in told.arrays.items() if name.endswith(str(level))
+    }
     np.testing.assert_array_equal(arrays["labels"], found.labels)
     np.testing.assert_array_equal(arrays["slot"], [part.slot for part in found.segments])
     np.testing.assert_array_equal(arrays["area"], [part.area for part in found.segments])
@@ -256,7 +259,9 @@ def test_no_other_file_is_served(running, path):
     assert json.loads(answer.split(b"\r\n\r\n", 1)[1])["error"]
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "127.0.0.1:1", "[::1"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "127.0.0.1:1", "[::1"]
+)
 def test_a_wrong_host_is_refused(running, host):
     answer = running.client.get("/api/models", headers={"Host": host})
     assert answer.status_code in (400, 421)

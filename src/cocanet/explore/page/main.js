@@ -37,6 +37,7 @@ export function setLevel(level) {
 
 async function dropImage(file) {
   if (!file) { problem("picture", new Error("there was no image in what was dropped")); return; }
+  problem("picture", null);
   try {
     const name = encodeURIComponent((file.name || "pasted").slice(0, 120));
     const entry = await working_on("picture", () => json(`/api/images?name=${name}`, { method: "POST", body: file }));

@@ -30,8 +30,9 @@ export async function play() {
 
 function forward() {
   if (!state.play?.running) return;
-  if (state.play.step >= state.choices.steps - 1) state.play.running = false;
-  else { state.play.step++; timer = setTimeout(forward, STEP_MS); }
+  state.play.step = Math.min(state.play.step + 1, state.choices.steps - 1);
+  if (state.play.step === state.choices.steps - 1) state.play.running = false;
+  else timer = setTimeout(forward, STEP_MS);
   changed();
 }
 
