@@ -35,9 +35,10 @@ export const objectColour = (object) =>
   object <= 0 ? null : rgb(state.colours.segments[(object - 1) % state.colours.segments.length]);
 
 function colourOf(label, object, isPart) {
-  const colour = objectColour(object);
+  // Parts have shades of their object's colour; those of the background are told by their outlines.
+  const colour = objectColour(object), by = [0, 0.4, -0.35, 0.65, -0.6][label % 5];
   if (!isPart) return colour;
-  return shade(colour ?? rgb(state.colours.background), [0, 0.4, -0.35, 0.65, -0.6][label % 5]);
+  return colour ? shade(colour, by) : [...shade(rgb(state.colours.background), by), 40];
 }
 
 export async function show(key, name = null) {

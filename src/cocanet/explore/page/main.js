@@ -82,7 +82,7 @@ function drawPath() {
   const steps = [`row ${y}, column ${x}`];
   for (const part of explanation.pathAt(state.hover)) {
     const name = part.level === last ? (part.label === 0 ? "background" : `object ${part.label}`) : `level ${part.level}: window ${part.window + 1}, cluster ${part.cluster + 1}`;
-    steps.push(`${name} (${part.area} px, compactness ${part.compactness.toFixed(2)})`);
+    steps.push(`${name} (${part.area.toLocaleString("en")} px, compactness ${part.compactness.toFixed(2)})`);
   }
   line.replaceChildren(...steps.flatMap((words, index) => {
     const made = element(index === steps.length - 1 ? "b" : "span", { class: "step" }, words);

@@ -51,7 +51,7 @@ export function draw() {
   else if (state.play && state.choices) { drawStep(context, ratio); return; }
   else if (state.landscapeOf !== null && state.landscape && !labelling()) over(context, landscapeCanvas(), 1);
   if (!scene) drawRegions(context, ratio);
-  if (state.hover) drawHover(context, ratio);
+  if (state.hover && !scene) drawHover(context, ratio);
 }
 
 function tints() {

@@ -68,9 +68,9 @@ export function painted(width, height, colourAt) {
 }
 
 export function tinted(map, width, height, colours, alpha) {
-  // A canvas with the colours of labels; a label without one stays clear.
+  // A canvas with the colours of labels, some with an alpha of their own; a label without any stays clear.
   const table = new Uint32Array(colours.length), bytes = new Uint8Array(table.buffer);
-  colours.forEach((colour, label) => { if (colour) bytes.set([...colour, alpha], 4 * label); });
+  colours.forEach((colour, label) => { if (colour) bytes.set(colour.length === 4 ? colour : [...colour, alpha], 4 * label); });
   return onCanvas(width, height, (data) => {
     const pixels = new Uint32Array(data.buffer);
     for (let index = 0; index < pixels.length; index++) pixels[index] = table[map[index]];
