@@ -292,6 +292,25 @@ def test_a_server_that_is_gone_is_said(browser, images, folder, tmp_path):
     page.close()
 
 
+def test_all_shipped_weights_are_there(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with command() as address:
+        page = browser.new_page()
+        failed: list[str] = []
+        page.on("pageerror", lambda error: failed.append(str(error)))
+        page.goto(address)
+        ready(page, "multi-dsprites-4-000000.png")
+        tab(page, "whatif")
+        page.check("#landscape-objects")
+        page.select_option("#model", "tetrominoes")
+        ready(page, "tetrominoes-4-000000.png")
+        assert state(page, "state.about.size") == [32, 32]
+        page.reload()
+        ready(page, "tetrominoes-4-000000.png")
+        assert not failed
+        page.close()
+
+
 @pytest.mark.parametrize(("width", "height"), [(360, 740), (800, 1100), (1280, 800), (2560, 1400)])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_sticks_out_on_any_screen(browser, address, width, height, scheme):

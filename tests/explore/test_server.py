@@ -279,6 +279,7 @@ def test_a_post_from_another_origin_is_refused(running, origin):
 def test_a_request_that_another_site_began_is_refused(running):
     answer = running.client.get("/api/models", headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.status_code == 403
+    assert running.client.get("/", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 200  # a link to the page
     own = f"http://127.0.0.1:{running.address.port}"
     assert running.client.get("/api/models", headers={"Origin": own}).status_code == 200
     by_name = {"Host": f"localhost:{running.address.port}"}

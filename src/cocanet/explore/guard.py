@@ -91,7 +91,8 @@ class Guard:
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         cookie = None
-        refused = self._refusal(headers)
+        opening = scope["method"] == "GET" and scope["path"] == "/"
+        refused = self._refusal(headers, opening)
         if refused is None and self.address.token is not None:
             given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
             if self._is_token(given):
@@ -112,14 +113,15 @@ class Guard:
             return
         await self.app(scope, receive, guarded)
 
-    def _refusal(self, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, headers: dict[str, str], opening: bool) -> tuple[int, str] | None:
+        """Why a request is turned away, if it is; to open the page, a link from anywhere will do."""
         host = headers.get("host", "")
         if not self.address.answers_to(host):
             return 421, f"this server does not answer to {host!r}; open the address that `coca explore` printed"
         origin = headers.get("origin")
         if origin is not None and origin != f"http://{host}":
             return 403, f"a page of {origin!r} may not ask this server anything"
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if not opening and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return 403, "another site may not ask this server anything"
         return None
 

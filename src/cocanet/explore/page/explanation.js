@@ -41,6 +41,8 @@ function colourOf(label, object, isPart) {
   return colour ? shade(colour, by) : [...shade(rgb(state.colours.background), by), 40];
 }
 
+let shown = null;
+
 export async function show(key, name = null) {
   // Put another image on the stage; its labels come with it.
   const known = state.images.find((entry) => entry[0] === key);
@@ -50,9 +52,11 @@ export async function show(key, name = null) {
   });
   remember();
   changed();
+  shown?.abort();
+  const { signal } = shown = new AbortController();
   try {
     await working_on("picture", async () => {
-      const found = await message(`${place()}/explanation${query(state.settings)}`);
+      const found = await message(`${place()}/explanation${query(state.settings)}`, { signal });
       if (state.key !== key) return;
       state.found = prepare(found, null);
       state.name = found.image.name;
@@ -112,6 +116,7 @@ export function take(labels) {
     labels.region = regionMap(labels.arrays.labels.values, width, height, colours);
     const entry = state.images.find(([key]) => key === state.key);
     if (entry) entry[2] = 1;
+    else state.images.push([state.key, state.name, 1]);
     const there = new Set(labels.things.map((thing) => thing.id));
     state.picked = new Set([...state.picked].filter((id) => there.has(id)));
   }
@@ -157,9 +162,7 @@ export const fetchScene = latest(async () => {
 });
 
 export async function chooseModel(model) {
-  state.model = model;
-  state.settings = {};
-  state.level = null;
+  Object.assign(state, { model, settings: {}, level: null, landscapeOf: null, landscape: null, wantScene: false });
   const [about, gallery] = await working_on("picture", () => Promise.all([
     json(`/api/models/${encodeURIComponent(model)}`), json(`/api/models/${encodeURIComponent(model)}/gallery`),
   ]));
