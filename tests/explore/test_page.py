@@ -292,9 +292,8 @@ def test_a_server_that_is_gone_is_said(browser, images, folder, tmp_path):
     page.close()
 
 
-def test_all_shipped_weights_are_there(browser, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with command() as address:
+def test_all_shipped_weights_are_there(browser, tmp_path):
+    with command("--labels", str(tmp_path)) as address:
         page = browser.new_page()
         failed: list[str] = []
         page.on("pageerror", lambda error: failed.append(str(error)))

@@ -114,7 +114,10 @@ function explained() {
   if (state.choices?.level === part.level) out.push(maps(part));
   const origin = last ? origins(part) : null;
   if (origin) out.push(element("p", { class: "hint", id: "origins" }, origin));
-  out.push(element("p", { class: "hint" }, "The anchor is the most compact candidate of what was left. Its affinity times the scope is its cluster."));
+  const rule = part.anchor
+    ? "The anchor is the most compact candidate of what was left. Its affinity times the scope is its cluster."
+    : "No anchor took this: it is what the others left.";
+  out.push(element("p", { class: "hint" }, rule));
   return out;
 }
 
