@@ -23,7 +23,7 @@ FLOORS = (
     ("train", "segment"),
     ("evaluation", "doctor", "scale"),
     ("report",),
-    ("compare",),
+    ("compare", "explore"),
     ("cli",),
     ("__main__", "__init__"),
 )

@@ -20,6 +20,7 @@ from cocanet.cli.data import Data
 from cocanet.cli.demo import Demo
 from cocanet.cli.doctor import Doctor
 from cocanet.cli.evaluate import Evaluate
+from cocanet.cli.explore import Explore
 from cocanet.cli.figure import DrawFigure
 from cocanet.cli.imports import Import
 from cocanet.cli.optional import registry
@@ -41,6 +42,7 @@ Command = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Segment, tyro.conf.subcommand("segment")]
+    | Annotated[Explore, tyro.conf.subcommand("explore")]
     | Annotated[DrawFigure, tyro.conf.subcommand("figure")]
     | Annotated[Scenes, tyro.conf.subcommand("scenes")]
     | Annotated[Import, tyro.conf.subcommand("import")]

@@ -38,6 +38,15 @@ def encode_mask(mask: Bool[np.ndarray, "h w"]) -> dict[str, Any]:
     return _encode(inside, mask.shape)
 
 
+def decode_mask(mask: Mapping[str, Any]) -> Bool[np.ndarray, "h w"]:
+    """The mask that `encode_mask` wrote; ValueError if the runs do not fill it."""
+    height, width = mask["size"]
+    counts = expand(mask["counts"])
+    if (counts < 0).any() or counts.sum() != height * width:
+        raise ValueError(f"the runs of a mask have {int(counts.sum())} pixels; expected {height}×{width}")
+    return np.repeat(np.arange(len(counts)) % 2 == 1, counts).reshape(width, height).T
+
+
 def annotate(found: Segmentation, image_id: int, keep_background: bool) -> list[dict[str, Any]]:
     """One annotation a segment, the background only if asked for.
 
@@ -72,8 +81,10 @@ class AnnotationFile:
     Nothing stays in memory: the images, which come after the annotations, wait in a file of their own.
     """
 
-    def __init__(self, path: Path, info: Mapping[str, Any]) -> None:
-        self.path, self.info = path, dict(info)
+    def __init__(
+        self, path: Path, info: Mapping[str, Any], categories: Sequence[Mapping[str, Any]] = CATEGORIES
+    ) -> None:
+        self.path, self.info, self.categories = path, dict(info), list(categories)
         self.images = self.count = 0
         self._temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
 
@@ -103,7 +114,7 @@ class AnnotationFile:
                     self._file.write('\n],\n"images": [')
                     self._images.seek(0)
                     shutil.copyfileobj(self._images, self._file)
-                    rest = {"categories": list(CATEGORIES), "info": self.info}
+                    rest = {"categories": self.categories, "info": self.info}
                     self._file.write("], " + json.dumps(rest)[1:] + "\n")
                     self._file.flush()
                     os.fsync(self._file.fileno())
@@ -141,3 +152,24 @@ def compress(counts: Int[np.ndarray, " n"]) -> str:
         groups.append(group + np.where(more, _MORE, 0) + _ZERO)
     text = np.stack(groups, 1)[np.stack(there, 1)]
     return bytes(text.astype(np.uint8)).decode("ascii")
+
+
+def expand(text: str) -> Int[np.ndarray, " n"]:
+    """Run lengths from COCO's text, as `compress` wrote them."""
+    codes = np.frombuffer(text.encode("ascii"), np.uint8).astype(np.int64) - _ZERO
+    if len(codes) == 0 or (codes < 0).any() or (codes >= 2 * _MORE).any() or codes[-1] & _MORE:
+        raise ValueError(f"{text[:20]!r} is no text of COCO's run lengths")
+    last = (codes & _MORE) == 0
+    number = np.cumsum(last) - last
+    first = np.flatnonzero(np.append(True, last[:-1]))
+    place = np.arange(len(codes)) - first[number]
+    if place.max() > 11:
+        raise ValueError(f"{text[:20]!r} is no text of COCO's run lengths")
+    groups = codes & (_MORE - 1)
+    values = np.zeros(int(last.sum()), np.int64)
+    np.add.at(values, number, groups << (_GROUP * place))
+    negative = (groups[last] & _SIGN) != 0
+    values -= negative.astype(np.int64) << (_GROUP * (place[last] + 1))
+    for start in (1, 2):
+        values[start::2] = np.cumsum(values[start::2])
+    return values

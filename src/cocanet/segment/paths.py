@@ -43,17 +43,19 @@ class Inputs(NamedTuple):
     def relative(self, path: Path) -> Path:
         return path.relative_to(self.root)
 
-    def read(self, path: Path) -> UInt8[np.ndarray, "h w 3"]:
-        """The pixels of a file or of an image that is none."""
-        return read_pixels(path, self.sources)
+    def read(self, path: Path, most_pixels: int | None = None) -> UInt8[np.ndarray, "h w 3"]:
+        """The pixels of a file or of an image that is none; a file of more than `most_pixels` is refused."""
+        return read_pixels(path, self.sources, most_pixels)
 
 
-def read_pixels(path: Path, sources: Mapping[Path, Images]) -> UInt8[np.ndarray, "h w 3"]:
+def read_pixels(
+    path: Path, sources: Mapping[Path, Images], most_pixels: int | None = None
+) -> UInt8[np.ndarray, "h w 3"]:
     """The pixels of a file, or of an image of one of the sources."""
     place = next((folder for folder in path.parents if folder in sources), None) if sources else None
     if place is None:
-        return read_image(path, upright=True)
-    return sources[place].read(path.relative_to(place))
+        return read_image(path, upright=True, most_pixels=most_pixels)
+    return sources[place].read(path.relative_to(place), most_pixels)
 
 
 @dataclass(frozen=True)

@@ -7,38 +7,26 @@ from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from einops import rearrange
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from cocanet.config import CocaNetConfig, FeedbackConfig, Fit, Preset
 from cocanet.config.slots import SlotLimits, slot_limits, with_slots
-from cocanet.config.windows import Window
-from cocanet.functional.hierarchy import merge_masks
-from cocanet.functional.resizing import repeat_cells
 from cocanet.models.coca_net import CocaNet, as_coca_net
 from cocanet.models.model import ObjectModel
+from cocanet.segment.explanation import Explanation, explain
 from cocanet.segment.images import ImageLike, read_pixels, separate
 from cocanet.segment.labelling import Found, segmentation
+from cocanet.segment.levels import Masks, found_in, level_masks
 from cocanet.segment.placement import model_view, place
 from cocanet.segment.result import Segmentation
 from cocanet.segment.settings import MaskKind, SegmentSettings
 from cocanet.weights.hub import CONFIG, WEIGHTS, is_pretrained, write_pretrained
 from cocanet.weights.trained import Checkpoint, Trained, open_model
-
-
-class _Masks(NamedTuple):
-    """A batch of what `Found` holds for one image."""
-
-    masks: Float[Tensor, "b k height width"]
-    vectors: Float[Tensor, "b n d"]
-    in_use: Bool[Tensor, "b k"] | None
-    window: Window
-    reconstruction: Float[Tensor, "b 3 height width"] | None = None
 
 
 class Segmenter:
@@ -78,6 +66,8 @@ class Segmenter:
         min_area: int | float = SegmentSettings.min_area,
         components: bool = False,
         fit: Fit | None = None,
+        temperature: float | None = None,
+        stop_below: float | None = None,
         soft: bool = False,
         batch_size: int = 16,
     ) -> Segmentation | list[Segmentation]:
@@ -87,7 +77,9 @@ class Segmenter:
         (3 h w, floats in [0, 1]). Several are a list of them, or an array or tensor with one more axis in front.
         The options are the fields of `SegmentSettings`; `soft` adds the soft masks.
         """
-        settings = SegmentSettings(masks, level, dynamic, slots, feedback, min_area, components, fit)
+        settings = SegmentSettings(
+            masks, level, dynamic, slots, feedback, min_area, components, fit, temperature, stop_below
+        )
         sources = separate(images)
         results = list(self.each(sources.images, settings, batch_size, soft=soft))
         return results[0] if sources.single else results
@@ -125,21 +117,16 @@ class Segmenter:
         placements = [place((len(pixels), pixels.shape[1]), size, fit) for pixels in batch]
         views = [model_view(pixels, placement) for pixels, placement in zip(batch, placements, strict=True)]
         images = torch.from_numpy(np.stack(views)).to(self.device).permute(0, 3, 1, 2)
-        found = self._masks(images.float().div_(255).contiguous(), settings)
-        masks, vectors = found.masks.float().cpu(), found.vectors.float().cpu()
-        in_use = None if found.in_use is None else found.in_use.cpu()
-        painted = None if found.reconstruction is None else found.reconstruction.float().cpu()
-        return [
-            Found(
-                pixels,
-                placement,
-                masks[index] if in_use is None else masks[index][in_use[index]],
-                vectors[index] if in_use is None else vectors[index][in_use[index]],
-                found.window,
-                None if painted is None else painted[index],
-            )
-            for index, (pixels, placement) in enumerate(zip(batch, placements, strict=True))
-        ]
+        return found_in(batch, placements, self._masks(images.float().div_(255).contiguous(), settings))
+
+    def explain(self, image: ImageLike, settings: SegmentSettings | None = None) -> Explanation:
+        """What every level found in one image, and why, from one pass; the level and whose masks are no question."""
+        settings = replace(settings or SegmentSettings(), level=None, masks="encoder")
+        model = as_coca_net(self.model, "an explanation")
+        asked = self._asked(settings)
+        assert asked
+        fit = settings.fit or self.preset.data.fit or "stretch"
+        return explain(model, read_pixels(image), settings, asked, fit, self.device)
 
     def save_pretrained(self, folder: Path | str, **options: Any) -> str | None:
         """Write `config.json` and `model.safetensors`, the layout of the Hugging Face hub.
@@ -179,34 +166,27 @@ class Segmenter:
 
         return HubModel(Trained(self.model, self.preset, Path(self.source or ""), self.notes))
 
-    def _masks(self, images: Float[Tensor, "b 3 height width"], settings: SegmentSettings) -> _Masks:
+    def _masks(self, images: Float[Tensor, "b 3 height width"], settings: SegmentSettings) -> Masks:
         size = self.preset.model.image_size
         asked = self._asked(settings)
         if settings.masks == "decoder" or not isinstance(self.model, CocaNet):
             out = self.model(images, *asked)
             masks = out.decoder_masks if settings.masks == "decoder" else out.encoder_masks
-            return _Masks(masks, out.slots, out.in_use, size, out.reconstruction)
+            return Masks(masks, out.slots, out.in_use, size, out.reconstruction)
         found = self.model.encode(images, *asked)
-        level = settings.level or len(found.levels)
-        if level == len(found.levels):
-            return _Masks(found.masks, found.slots, found.in_use, size)
-        below = found.levels[:level]
-        grid = below[0].grid
-        merged = merge_masks([part.clusters.masks for part in below], [part.window for part in below], grid)
-        rows = grid[0] // merged.shape[3]
-        masks = repeat_cells(rearrange(merged, "b (gr gc) k h v -> b k (gr h) (gc v)", gr=rows), size)
-        window = size[0] // rows, size[1] * merged.shape[4] // grid[1]
-        return _Masks(masks, rearrange(below[-1].clusters.features, "b w k d -> b (w k) d"), None, window)
+        return level_masks(found, settings.level or len(found.levels), size)
 
     def _asked(self, settings: SegmentSettings) -> tuple[FeedbackConfig, SlotLimits] | tuple[()]:
         """Feedback and slots of a call; the model itself is the same for all calls, also of other threads."""
-        config = with_slots(self.preset.model, settings.slots, settings.dynamic)
+        config = with_slots(self.preset.model, settings.slots, settings.dynamic, settings.stop_below)
         if not isinstance(config, CocaNetConfig):
-            if settings.feedback is not None:
-                as_coca_net(self.model, "feedback")
+            for name in ("feedback", "temperature"):
+                if getattr(settings, name) is not None:
+                    as_coca_net(self.model, name)
             return ()
         rounds = config.feedback.rounds if settings.feedback is None else settings.feedback
-        return replace(config.feedback, rounds=rounds), slot_limits(config, training=False)
+        limits = slot_limits(config, training=False)._replace(temperature=settings.temperature)
+        return replace(config.feedback, rounds=rounds), limits
 
 
 def load(source: str | Path, device: str = "cpu", *, checkpoint: Checkpoint = "last") -> Segmenter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -32,6 +33,10 @@ class SegmentSettings:
     """Every connected part of a segment is an object of its own; those that are too small go to their neighbours."""
     fit: Fit | None = None
     """How an image of another shape is brought to the model's; if left out, as in training, or else by stretching."""
+    temperature: float | None = None
+    """Temperature of the last level, more for tighter objects; as the model was made if left out."""
+    stop_below: float | None = None
+    """With --dynamic: no further slot once less than this share is left; as the model was made if left out."""
 
     def __post_init__(self) -> None:
         if self.masks not in get_args(MaskKind):
@@ -46,6 +51,8 @@ class SegmentSettings:
             raise ValueError(f"min_area must be 0 or more pixels, or a share of the image below 1; got {self.min_area}")
         if self.feedback is not None and self.feedback < 0:
             raise ValueError(f"feedback must be 0 or more rounds; got {self.feedback}")
+        if self.temperature is not None and not 0 < self.temperature < math.inf:
+            raise ValueError(f"temperature must be above 0; got {self.temperature}")
 
     def least_pixels(self, room: float) -> float:
         """Pixels that a segment needs where all segments together have `room`."""

@@ -29,7 +29,7 @@ class Images(Protocol):
 
     def names(self) -> list[Path]: ...
 
-    def read(self, name: Path) -> UInt8[np.ndarray, "h w 3"]: ...
+    def read(self, name: Path, most_pixels: int | None = None) -> UInt8[np.ndarray, "h w 3"]: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class StoredImages:
     def names(self) -> list[Path]:
         return _numbered(len(self.store))
 
-    def read(self, name: Path) -> UInt8[np.ndarray, "h w 3"]:
+    def read(self, name: Path, most_pixels: int | None = None) -> UInt8[np.ndarray, "h w 3"]:
         images, _ = self.store.gather(np.array([int(name.stem)]))
         return np.asarray(images[0])
 
@@ -55,9 +55,10 @@ class EncodedImages:
     def names(self) -> list[Path]:
         return _numbered(len(self.images))
 
-    def read(self, name: Path) -> UInt8[np.ndarray, "h w 3"]:
+    def read(self, name: Path, most_pixels: int | None = None) -> UInt8[np.ndarray, "h w 3"]:
         row = int(name.stem)
-        return decode_image(self.images.encoded(row), f"{self.images.path}: row {row}", upright=True)
+        where = f"{self.images.path}: row {row}"
+        return decode_image(self.images.encoded(row), where, upright=True, most_pixels=most_pixels)
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,11 @@ class RemoteImages:
     def names(self) -> list[Path]:
         return list(self.paths)
 
-    def read(self, name: Path) -> UInt8[np.ndarray, "h w 3"]:
+    def read(self, name: Path, most_pixels: int | None = None) -> UInt8[np.ndarray, "h w 3"]:
         path = self.paths[name]
         with naming(path):
             data = self.filesystem.cat_file(path)
-        return decode_image(data, path, upright=True)
+        return decode_image(data, path, upright=True, most_pixels=most_pixels)
 
 
 def open_parquet(path: Path | str, filesystem: Any = None) -> EncodedImages:
