@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -60,7 +59,12 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep a second run out of a folder. The lock goes with the process, however it ends."""
+    """Keep a second run out of a folder, where the system can. The lock goes with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         try:

@@ -89,6 +89,20 @@ def test_a_killed_worker_loses_nothing(place, tmp_path):
 
 
 @pytest.mark.slow
+def test_workers_end_with_a_run_that_is_stopped(place, tmp_path):
+    def stop(behind: int) -> None:
+        if behind == 1:
+            assert multiprocessing.active_children()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="run the same command to go on") as stopped:
+        place.run(tmp_path / "out", ScaleSettings(1), progress=stop)
+    assert multiprocessing.active_children() == [], stopped
+    place.run(tmp_path / "out", ScaleSettings(1))
+    assert contents(tmp_path / "out") == contents(place.path / "files")
+
+
+@pytest.mark.slow
 def test_a_worker_that_dies_at_its_work_is_replaced(place, tmp_path):
     """Twice at the same image; the third worker gets through, in the company of the same images."""
     for life in range(2):

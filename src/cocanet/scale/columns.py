@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
+import cocanet
 from cocanet.config import Fit
 from cocanet.data.readers.images import decode_image
 from cocanet.scale.rows import segment_rows
 from cocanet.segment.images import read_pixels
 from cocanet.segment.labelling import segmentation
-from cocanet.segment.segmenter import Segmenter, load
 from cocanet.segment.settings import MaskKind, SegmentSettings
 
 
@@ -50,7 +50,7 @@ class ColumnSegmenter:
         self.weights, self.device = weights, device
         self.image, self.objects, self.error = image, objects, error
         self.settings = SegmentSettings(masks, level, dynamic, slots, feedback, min_area, components, fit)
-        self._segmenter: Segmenter | None = None
+        self._segmenter: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_segmenter": None}
@@ -60,7 +60,7 @@ class ColumnSegmenter:
         if self.image not in batch:
             raise ValueError(f"no column {self.image!r}; there are {', '.join(batch)}")
         if self._segmenter is None:
-            self._segmenter = load(self.weights, self.device)
+            self._segmenter = cocanet.load(self.weights, self.device)
             self._segmenter.check(self.settings)
         pixels, errors = [], []
         for value in batch[self.image]:

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -46,7 +46,7 @@ class _Process:
     tasks: deque[_Task] = field(default_factory=deque)
 
 
-def segment_by_processes(work: Work, batches: Iterable[list[Item]], workers: int) -> Iterator[Outcome]:
+def segment_by_processes(work: Work, batches: Iterable[list[Item]], workers: int) -> Generator[Outcome, None, None]:
     """Outcomes in order; what a killed worker had is done by another.
 
     A batch that has cost several workers is done image by image, and one that costs yet another is an outcome with an
@@ -66,7 +66,7 @@ class _Pool:
         # Spawned, not forked: torch's threads do not survive a fork, nor should the folder's lock.
         self.context = multiprocessing.get_context("spawn")
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Generator[Outcome, None, None]:
         try:
             self._take()
             self.workers = [self._start() for _ in range(min(self.count, len(self.todo)))]

@@ -6,7 +6,7 @@ import logging
 import os
 import pickle
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -42,7 +42,9 @@ class RayWorker:
             return ValueError(f"a worker on {platform.node()}: {error}")
 
 
-def segment_by_ray(work: Work, batches: Iterable[list[Item]], workers: int | None = None) -> Iterator[Outcome]:
+def segment_by_ray(
+    work: Work, batches: Iterable[list[Item]], workers: int | None = None
+) -> Generator[Outcome, None, None]:
     """Outcomes in order, from `workers` actors of a core each, at most and if not told as many as there are cores."""
     ray, remaining = extra("ray.data", "ray", "clusters are used"), iter(batches)
     with _cluster(workers) as cores:

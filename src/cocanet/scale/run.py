@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from typing import Literal
 
 from cocanet.extras import extra
 from cocanet.scale.processes import segment_by_processes
@@ -24,7 +25,7 @@ def segment_many(
     find: SegmentSettings | None = None,
     scale: ScaleSettings | None = None,
     *,
-    checkpoint: str = "last",
+    checkpoint: Literal["last", "best"] = "last",
     progress: Callable[[int], None] | None = None,
 ) -> Done:
     """Segment every input; what a run that was stopped left in the folder is not done again.
@@ -45,7 +46,7 @@ def segment_many(
         return drain(outcomes, sink, output, len(inputs.files), progress)
 
 
-Engine = Callable[[Iterator[list[Item]]], Iterator[Outcome]]
+Engine = Callable[[Iterator[list[Item]]], Generator[Outcome, None, None]]
 
 
 def _engine(
@@ -54,7 +55,7 @@ def _engine(
     output: OutputSettings,
     find: SegmentSettings,
     scale: ScaleSettings,
-    checkpoint: str,
+    checkpoint: Literal["last", "best"],
 ) -> Engine:
     encode: Encode = encode_rows if output.format == "parquet" else EncodeFiles(output)
     work = Work(segmenter.source or "", str(segmenter.device), checkpoint, find, encode, inputs.sources)

@@ -6,9 +6,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
+import cocanet
+from cocanet.segment.batches import Encode, Item, Outcome, segment_batch
 from cocanet.segment.settings import SegmentSettings
+from cocanet.segment.sources import Images
 
 
 @dataclass(frozen=True)
@@ -17,27 +20,22 @@ class Work:
 
     weights: str
     device: str
-    checkpoint: str
+    checkpoint: Literal["last", "best"]
     find: SegmentSettings
-    encode: Any
-    """What to make of a segmentation, see `segment.batches.Encode`."""
-    sources: Mapping[Path, Any]
+    encode: Encode
+    sources: Mapping[Path, Images]
 
 
 class Worker:
     """Loads the model once; does a batch at a time, in one thread."""
 
     def __init__(self, work: Work) -> None:
-        from cocanet.segment.segmenter import load
-
         self.work = work
-        self.segmenter = load(work.weights, work.device, checkpoint=work.checkpoint)  # type: ignore[arg-type]
+        self.segmenter = cocanet.load(work.weights, work.device, checkpoint=work.checkpoint)
         # Workers share the cores among themselves. A model that needs no torch has not loaded it.
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)
 
-    def do(self, batch: list[Any]) -> list[Any]:
-        from cocanet.segment.batches import segment_batch
-
+    def do(self, batch: list[Item]) -> list[Outcome]:
         work = self.work
         return segment_batch(self.segmenter, batch, work.sources, work.find, work.encode)

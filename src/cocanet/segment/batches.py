@@ -8,7 +8,7 @@ images share a batch, and on how many threads share the arithmetic.)
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ def segment_here(
     sources: Mapping[Path, Images],
     find: SegmentSettings,
     encode: Encode,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Do all batches in this process: one thread reads a batch ahead, a few finish behind. In order."""
     behind: deque[tuple[int, Future[Outcome]]] = deque()
     with _threads() as pool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -79,7 +79,7 @@ def segment_files(
 
 
 def drain(
-    outcomes: Iterable[Outcome],
+    outcomes: Generator[Outcome, None, None],
     sink: Sink,
     output: OutputSettings,
     total: int,
@@ -89,9 +89,11 @@ def drain(
     report = progress or (lambda completed: None)
     report(sink.done.earlier)
     try:
-        for outcome in outcomes:
-            sink.add(outcome)
-            report(outcome.item.number + 1)
+        # Closed at once, whatever happens: workers end with it.
+        with closing(outcomes):
+            for outcome in outcomes:
+                sink.add(outcome)
+                report(outcome.item.number + 1)
         sink.finish()
     except KeyboardInterrupt:
         sink.close()
