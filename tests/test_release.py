@@ -20,6 +20,7 @@ EXTRAS = {
     "parquet": {"pyarrow"},
     "ray": {"pyarrow", "ray"},
     "hub": {"huggingface-hub"},
+    "datasets": {"datasets"},
     "docs": {"mkdocs-material", "mkdocstrings"},
     "tensorboard": {"tensorboard"},
 }

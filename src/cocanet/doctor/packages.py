@@ -20,6 +20,7 @@ USES = {
     "parquet": "Parquet files",
     "ray": "segmenting on a cluster",
     "hub": "the Hugging Face hub",
+    "datasets": "stores as Hugging Face data sets",
     "tensorboard": "curves in TensorBoard",
 }
 """The extras that are for users, and what for; a release may have fewer."""
