@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test install benchmark
+.PHONY: demo test install benchmark docs release-check
 demo: install
 	$(BIN)/coca demo
 
@@ -10,6 +10,13 @@ test: install
 	$(BIN)/ruff check src tests benchmarks tools
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
+
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python -m tools.links site
+
+release-check: install
+	$(BIN)/python -m tools.release $(if $(PYTHONS),--python $(PYTHONS))
 
 benchmark: install
 	$(BIN)/python -m benchmarks

@@ -28,6 +28,7 @@ MEMORY = (
     ("clevrtex", 16),
 )
 RIVALS = (("tetrominoes", 16), ("multi-dsprites", 8))
+COMPILED = (("tetrominoes-cpu", 8), ("multi-dsprites-cpu", 8), ("clevr6-cpu", 4))
 SIDES = (32, 64, 128, 256)
 
 
@@ -35,7 +36,7 @@ SIDES = (32, 64, 128, 256)
 class Benchmarks:
     """Measure a training step of each preset on this machine's CPU."""
 
-    part: Literal["speed", "rivals", "encoders", "memory", "scaling", "all"] = "all"
+    part: Literal["speed", "rivals", "encoders", "compile", "memory", "scaling", "all"] = "all"
     threads: int = 2
     repeats: int = 10
 
@@ -43,7 +44,14 @@ class Benchmarks:
 def main() -> None:
     chosen = tyro.cli(Benchmarks, prog="python -m benchmarks")
     console = Console(width=110)
-    parts = {"speed": speed, "rivals": rivals, "encoders": encoders, "memory": memory, "scaling": scaling}
+    parts = {
+        "speed": speed,
+        "rivals": rivals,
+        "encoders": encoders,
+        "compile": compiled,
+        "memory": memory,
+        "scaling": scaling,
+    }
     for name, part in parts.items():
         if chosen.part in (name, "all"):
             console.print(part(chosen))
@@ -100,6 +108,19 @@ def encoders(chosen: Benchmarks) -> Table:
     for data_set, batch in ENCODERS:
         rates = images_per_second(data_set, batch, chosen.repeats)
         table.add_row(data_set, str(batch), *(f"{rate:.1f}" for rate in rates.values()))
+    return table
+
+
+def compiled(chosen: Benchmarks) -> Table:
+    """Step time of the quick recipe as `coca train --compile` has it, and without."""
+    table = Table(title=f"Training step, plain and compiled, {chosen.threads} threads, medians of {chosen.repeats}")
+    for column in ("preset", "batch", "plain, s", "compiled, s", "plain/compiled"):
+        table.add_column(column, justify="left" if column == "preset" else "right")
+    for preset, batch in COMPILED:
+        plain = measure_apart(preset, batch, "ours", chosen.repeats, chosen.threads)
+        after = measure_apart(preset, batch, "compiled", chosen.repeats, chosen.threads)
+        ratio = f"{plain.seconds / after.seconds:.2f}×"
+        table.add_row(preset, str(batch), f"{plain.seconds:.3f}", f"{after.seconds:.3f}", ratio)
     return table
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -23,8 +23,10 @@ from cocanet.config import TrainConfig
 from cocanet.models.build import build
 from cocanet.models.coca_net import as_coca_net
 from cocanet.train.optimiser import make_optimiser
+from cocanet.train.session import compile_parts
 
-Subject = Literal["ours", "direct"]
+Subject = Literal["ours", "compiled", "direct"]
+SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,13 @@ def training_step(preset: str, batch: int, subject: Subject) -> Callable[[], Non
     """Forward, loss, backward and Adam on random images."""
     chosen = presets.find(preset)
     model = build(chosen, seed=0)
+    if subject == "compiled":
+        compile_parts(model)
     images = torch.rand(batch, 3, *chosen.model.image_size, generator=torch.Generator().manual_seed(0))
     optimiser = make_optimiser(model, TrainConfig())
 
     def step() -> None:
-        if subject == "ours":
+        if subject != "direct":
             loss = model.loss(model(images), images)
         else:
             painting = direct.forward(as_coca_net(model, "the direct transcription"), images)
@@ -112,5 +116,5 @@ def gemm_rate(side: int = 1536, repeats: int = 5) -> float:
 
 if __name__ == "__main__":
     name, batch, subject, repeats, threads = sys.argv[1:]
-    result = measure(name, int(batch), "ours" if subject == "ours" else "direct", int(repeats), int(threads))
+    result = measure(name, int(batch), SUBJECTS[SUBJECTS.index(subject)], int(repeats), int(threads))
     print(json.dumps(asdict(result)))

@@ -20,7 +20,7 @@ def with_levels(*levels):
     [
         (with_levels(FIRST, replace(LAST, clusters=193)), "level 2 cannot make 193 clusters of 192 nodes"),
         (with_levels(replace(FIRST, clusters=17), LAST), "level 1 cannot make 17 clusters of 16 nodes"),
-        (with_levels(FIRST, replace(LAST, window=(4, 4))), "leave 2×2 cells of a 32×32 image"),
+        (with_levels(FIRST, replace(LAST, window=(4, 4))), "leave 2×2 cells of a 32×32 grid"),
         (with_levels(replace(FIRST, window=(5, 5)), LAST), "32×32 cells does not divide into windows of 5×5"),
         (with_levels(), "at least one level"),
         (lambda: replace(MODEL, image_size=(64, 64)), "decoder makes 32×32 images; expected 64×64"),

@@ -1,4 +1,4 @@
-"""What docs/python.md and docs/own-images.md show works as it stands there."""
+"""What the pages of docs/ show works as it stands there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tyro
 from PIL import Image
 
-from cocanet.cli import main
+from cocanet.cli import Command, main
+from cocanet.data.scenes import make_scenes
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 def blocks(name: str, language: str = "") -> str:
@@ -74,6 +78,24 @@ def take_photos(folder: Path, count: int) -> None:
         Image.fromarray(photo).save(folder / f"{index}.jpg")
 
 
+def test_start_here(workplace):
+    Image.fromarray(make_scenes("tetrominoes", count=1, seed=5)[0].image).resize((96, 80)).save("scene.png")
+    names: dict[str, Any] = {}
+    exec(blocks("index.md", "python"), names)
+    assert names["found"].labels.shape == (80, 96)
+    assert 1 <= len(names["found"].objects) <= 3
+
+
+@pytest.mark.parametrize("page", ["index.md", "install.md"])
+def test_commands_of_the_first_pages_are_understood(page):
+    lines = [shlex.split(line, comments=True) for line in blocks(page).splitlines() if line]
+    assert lines
+    for line in lines:
+        assert line[0] in ("coca", "pip")
+        if line[0] == "coca":
+            assert tyro.cli(Command, args=line[1:]) is not None
+
+
 def test_own_images(workplace):
     take_photos(workplace / "photos", 12)
     commands = [line for line in blocks("own-images.md").splitlines() if line]
@@ -92,10 +114,37 @@ def test_own_images(workplace):
     assert np.array_equal(names["mask"], names["pixels"])
 
 
-def test_pages_name_files_that_exist():
-    for page in ("python.md", "own-images.md"):
-        links = re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", (DOCS / page).read_text())
-        assert links
-        for file, heading in links:
-            titles = re.findall(r"^#+ (.+)$", (DOCS / file).read_text(), flags=re.MULTILINE)
-            assert not heading or heading in [title.lower().replace(" ", "-") for title in titles], heading
+@pytest.mark.slow
+def test_scale(workplace):
+    """The page's commands, with a table of the same photographs, then its Python."""
+    pytest.importorskip("pycocotools", reason="pycocotools is not installed")
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    take_photos(workplace / "photos", 6)
+    for photo in (workplace / "photos").iterdir():
+        Image.open(photo).save(photo.with_suffix(".png"))
+        photo.unlink()
+    pictures = [{"image": {"bytes": path.read_bytes()}} for path in sorted((workplace / "photos").iterdir())]
+    features = datasets.Features({"image": datasets.Image()})
+    datasets.Dataset.from_list(pictures, features).to_parquet(workplace / "photos.parquet")
+    commands = [line for line in blocks("scale.md").splitlines() if line]
+    assert len(commands) == 4
+    for command in commands:
+        assert exit_code(shlex.split(command.replace("file://", f"file://{workplace}/"))[1:]) == 0, command
+    for folder in ("found", "again", "remote"):
+        assert len(list((workplace / folder / "labels").iterdir())) == 6
+    examples = doctest.DocTestParser().get_doctest(blocks("scale.md", "python"), {}, "scale.md", "docs/scale.md", 0)
+    assert len(examples.examples) > 8
+    failures: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=failures.append)
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_name_files_that_exist(page):
+    """As they are read beside the code, where nothing is built."""
+    for file, heading in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", page.read_text()):
+        target = page.parent / file if file else page
+        assert target.is_file(), file
+        if heading:
+            titles = re.findall(r"^#+ (.+)$", target.read_text(), flags=re.MULTILINE)
+            assert heading in [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles], heading

@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "cocanet"
 FLOORS = (
-    ("words", "suggest", "watch", "labels", "files", "runtime"),
+    ("words", "suggest", "watch", "labels", "files", "runtime", "extras"),
     ("config",),
     ("functional", "presets"),
     ("layers",),
@@ -21,15 +21,15 @@ FLOORS = (
     ("explain",),
     ("figures",),
     ("train", "segment"),
-    ("evaluation", "export"),
+    ("evaluation", "doctor", "export", "scale"),
     ("report",),
-    ("compare",),
+    ("compare", "explore"),
     ("cli",),
     ("__main__", "__init__"),
 )
 """From the ground up; a room may use the rooms below, and what stands beside it on a floor stands alone."""
 RANK = {name: floor for floor, names in enumerate(FLOORS) for name in names}
-TORCH_FREE = ("words", "suggest", "watch", "labels", "files", "runtime", "config", "presets")
+TORCH_FREE = ("words", "suggest", "watch", "labels", "files", "runtime", "extras", "config", "presets")
 
 
 def modules() -> list[Path]:

@@ -1,5 +1,8 @@
 """What `import cocanet` gives."""
 
+import os
+import subprocess
+import sys
 from importlib.metadata import version
 
 import pytest
@@ -16,6 +19,16 @@ def test_dir_shows_the_public_names():
 
 def test_version():
     assert cocanet.__version__ == version("cocanet")
+
+
+def test_a_package_that_is_not_there_is_a_line():
+    code = "import sys; sys.modules['tyro'] = None; from cocanet.__main__ import main; main()"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("coca: cannot start: ")
+    assert "tyro" in line
 
 
 def test_ctrl_c_while_it_loads_is_a_word(monkeypatch, capsys):

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "paper.md").read_text()
-CODE = sorted(set(re.findall(r"`((?:functional|layers|models)/[\w/]+\.py): ([\w.]+)`", PAGE)))
+CODE = sorted(set(re.findall(r"`((?:functional|layers|models|train)/[\w/]+\.py): ([\w.]+)`", PAGE)))
 PACKAGES = sorted(set(re.findall(r"`(\w+)` package: `(\w+)`", PAGE)))
 TESTS = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)))
 

@@ -1,4 +1,4 @@
-"""`coca`, and `python -m cocanet`: whoever presses Ctrl-C while it still loads gets a word, not a traceback."""
+"""`coca`, and `python -m cocanet`: Ctrl-C while it loads, or a missing package, gets a line and no traceback."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import sys
 
 def main() -> None:
     try:
-        from cocanet.cli import main as run
-
+        try:
+            from cocanet.cli import main as run
+        except ImportError as error:
+            sys.exit(f"coca: cannot start: {error}; `pip install --upgrade cocanet` brings what it needs")
         run()
     except KeyboardInterrupt:
         print("coca: interrupted", file=sys.stderr)

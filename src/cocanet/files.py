@@ -57,6 +57,25 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep a second run out of a folder, where the system can. The lock goes with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"{folder} is being written by another run") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def read_json(path: Path) -> Any:
     """What a JSON file holds; ValueError if it is damaged."""
     try:

@@ -1,11 +1,13 @@
-"""Settings of the process that make tensors on a CPU fast."""
+"""Settings of the process: what makes tensors on a CPU fast, and what its children hear."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import cache
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -42,3 +44,13 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError):
         return False
     return bool(mallopt(_MMAP_THRESHOLD, _LARGE)) and bool(mallopt(_TRIM_THRESHOLD, (1 << 31) - 1))
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Ctrl-C reaches a whole group of processes: those started here never see it, the parent a bit later."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

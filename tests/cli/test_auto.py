@@ -44,6 +44,22 @@ def test_a_folder_of_pictures(tmp_path, pictures, capsys):
     assert "mse" in capsys.readouterr().out.lower()
 
 
+def test_photographs_by_tokens(tmp_path, pictures, capsys):
+    out = tmp_path / "run"
+    small = ["--model.decoder.dim", "16", "--model.decoder.vocabulary", "9", "--model.backbone.channels", "8"]
+    command = ["train", "auto", "--data", str(pictures), "--slots", "2", "--size", "32", "--decoder", "tokens"]
+    main([*command, "--out", str(out), *QUICK, *small, "--steps", "2"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "8×8 tokens of 128; the encoder learns to find one thing in the middle of each photograph" in printed
+    assert "a step of 4 images takes about" in printed
+    preset = RunFolder(out).read_settings().preset
+    assert preset.by_tokens
+    assert preset.model.decoder.vocabulary == 9
+    assert preset.train.figure == 1
+    main(["train", "auto", "--out", str(out), "--resume", "--steps", "3"])
+    assert len(losses(out)) == 2
+
+
 def test_damaged_pictures_are_named_and_left_out(tmp_path, pictures, capsys, monkeypatch):
     monkeypatch.setenv("COCANET_CACHE", str(tmp_path / "cache"))
     (pictures / "bad.png").write_bytes(b"no picture")

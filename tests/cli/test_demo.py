@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from cocanet.cli import demonstration
-from cocanet.cli.demonstration import run_demo
+from cocanet.cli.demonstration import run_demo, with_scenes
 from cocanet.data.scenes.gl import RendererUnavailableError
 from cocanet.figures import KINDS
 from cocanet.metrics.table import SCORES
@@ -16,13 +16,14 @@ DRAWN = ("tetrominoes", "multi-dsprites")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in DRAWN else needs_renderer) for name in shipped_names()]
+    "name", [pytest.param(name, marks=() if name in DRAWN else needs_renderer) for name in with_scenes()]
 )
 def test_demo_scores_fresh_scenes_and_draws_them(tmp_path, capsys, name):
     small = open_model(name).preset.model.image_size[0] <= 64
     scores = run_demo(tmp_path, [name], scenes=40 if small else 8)[name]
     assert tuple(scores) == SCORES
-    for kind in KINDS if name in DRAWN else ("grid",):
+    every = [kind for kind, about in KINDS.items() if not about.by_tokens]
+    for kind in every if name in DRAWN else ["grid"]:
         with Image.open(tmp_path / name / f"{kind}.png") as picture:
             assert min(picture.size) > 300
     said = capsys.readouterr().out
@@ -36,8 +37,14 @@ def test_demo_scores_fresh_scenes_and_draws_them(tmp_path, capsys, name):
 
 
 @needs_renderer
-def test_demo_shows_all_weights_that_are_shipped(tmp_path):
-    assert tuple(run_demo(tmp_path, scenes=2)) == tuple(shipped_names())
+def test_demo_shows_all_weights_that_are_shipped_for_scenes(tmp_path):
+    assert set(shipped_names()) - set(with_scenes()) == {"birds", "flowers"}
+    assert tuple(run_demo(tmp_path, scenes=2)) == tuple(with_scenes())
+
+
+def test_photographs_cannot_be_made(tmp_path):
+    with pytest.raises(ValueError, match="birds are photographs, which cannot be made: `coca segment birds PATH"):
+        run_demo(tmp_path, ["tetrominoes", "birds"], scenes=2)
 
 
 def test_demo_without_a_renderer_shows_what_it_can(tmp_path, capsys, monkeypatch):
@@ -52,7 +59,7 @@ def test_demo_without_a_renderer_shows_what_it_can(tmp_path, capsys, monkeypatch
     if set(shipped_names()) > set(DRAWN):
         assert "left out: rendered scenes need MuJoCo" in capsys.readouterr().out
         with pytest.raises(RendererUnavailableError):
-            run_demo(tmp_path, [next(name for name in shipped_names() if name not in DRAWN)], scenes=2)
+            run_demo(tmp_path, [next(name for name in with_scenes() if name not in DRAWN)], scenes=2)
 
 
 def test_no_two_demos_are_alike(tmp_path):

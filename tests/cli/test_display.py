@@ -7,6 +7,9 @@ from rich.console import Console
 from rich.text import Text
 
 from cocanet.cli.display import LINE_EVERY, Progress, RunDisplay, small_number
+from cocanet.config import RunConfig
+from cocanet.presets import find
+from cocanet.runs.folder import DataChoice, Settings
 from cocanet.train.display import Display
 from cocanet.words import duration
 
@@ -101,6 +104,23 @@ def test_scores_are_one_line_each_and_explained_once():
     assert lines[2] == "step 500001: MSE 2.5e-05"
     assert lines[3] == lines[1].replace("500000", "500002")
     assert max(map(len, lines)) < 80
+
+
+def test_photographs_are_told_by_overlaps_and_a_decoder_by_tokens_has_no_masks_to_score():
+    overlaps = {"encoder_iou": 0.571, "decoder_iou": 0.15, "encoder_dice": 0.72, "decoder_dice": 0.26, "mse": 0.05}
+    said = {}
+    for name in ("birds-cpu", "bo-qsa-birds", "tetrominoes"):
+        console = log()
+        with RunDisplay(None, None, console) as display:
+            display.begin(Settings(find(name), RunConfig(), DataChoice()))
+            display.validation(7, SCORES | overlaps)
+        said[name] = written(console).splitlines()
+    assert said["birds-cpu"] == [
+        "validation scores are those of encoder masks",
+        "step 7: IoU 0.57, Dice 0.72, slots 3.5, MSE 0.0500",
+    ]
+    assert said["bo-qsa-birds"] == said["birds-cpu"]
+    assert said["tetrominoes"][1] == "step 7: ARI-FG 0.64/0.75, ARI -0.52/0.83, slots 3.9/3.5, MSE 0.0500"
 
 
 def test_a_training_that_nobody_watches_is_silent(capsys):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -116,6 +117,53 @@ def test_stopped_before_any_image(place, capsys, monkeypatch):
     monkeypatch.setattr("cocanet.segment.loading.load", stop)
     assert exit_code("w.safetensors", "photos") == 128 + signal.SIGINT
     assert capsys.readouterr().err == "coca: interrupted\n"
+
+
+def test_flags_of_scale(place, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert exit_code("--help") == 0
+    said = capsys.readouterr().out
+    for flag in ("--workers INT", "--engine {processes,ray}", "--format {files,parquet}", "--part INT"):
+        assert flag in said
+    for arguments, message in (
+        (["--workers", "0"], "workers must be at least 1; got 0"),
+        (["--part", "0"], "a part needs at least one image; got 0"),
+    ):
+        assert exit_code("w.safetensors", "photos", *arguments) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_stopped_run_goes_on(place, capsys, monkeypatch):
+    from cocanet.segment.segmenter import Segmenter
+
+    find, calls = Segmenter.find, []
+
+    def stop(*arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return find(*arguments)
+
+    monkeypatch.setattr(Segmenter, "find", stop)
+    assert exit_code("w.safetensors", "photos", "--batch", "1") == 128 + signal.SIGINT
+    said = capsys.readouterr().err
+    kept = re.fullmatch(r"coca: stopped, segments keeps ([12]) of 3 images; run the same command to go on\n", said)
+    assert kept is not None
+    assert exit_code("w.safetensors", "photos", "--batch", "1") == 0
+    assert len(calls) == 3 + 3 - int(kept[1])
+    said = capsys.readouterr().out
+    assert re.search(rf"went on after {kept[1]} images? that", said)
+    assert " in 3 images, " in said
+
+
+def test_a_table(place, capsys):
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    (place / "photos" / "cut.png").write_bytes(b"")
+    assert exit_code("w.safetensors", "photos", "--format", "parquet", "--out", "table") == 1
+    said = capsys.readouterr()
+    assert " in 3 images, " in said.out
+    assert "cut.png: the file is empty" in said.err
+    assert set(pq.read_table(place / "table")["file_name"].to_pylist()) == {"0.png", "1.png", "2.png", "cut.png"}
 
 
 def test_a_line_now_and_then_where_there_is_no_terminal(place, capsys, monkeypatch):

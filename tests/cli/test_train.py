@@ -56,6 +56,14 @@ def test_every_field_of_a_preset_is_a_flag():
     assert settings.run.seed == 9
 
 
+def test_help_shows_what_a_flag_takes_and_none_is_still_an_answer(capsys):
+    with pytest.raises(SystemExit):
+        parse(["birds-cpu", "--help"])
+    assert "{None}" not in capsys.readouterr().out
+    assert parse(["birds-cpu"]).train.clip_norm == 1
+    assert parse(["birds-cpu", "--clip-norm", "None"]).train.clip_norm is None
+
+
 @pytest.mark.parametrize("name", [*presets.PRESETS, "tetrominoes-ras", "clevr6-dyna", "clevr6-ras-dyna"])
 def test_a_preset_without_flags_is_the_preset(name):
     chosen = parse([name])

@@ -18,7 +18,7 @@ from cocanet import build, presets
 from cocanet.cli.compare import run_compare
 from cocanet.cli.evaluate import run_evaluation
 from cocanet.compare.note import Note, read_note, write_note
-from cocanet.compare.settings import MODELS, Comparison, Job, plan, preset_name
+from cocanet.compare.settings import MODELS, Comparison, Job, models_for, plan, preset_name
 from cocanet.config import RunConfig
 from cocanet.data.store_writer import write_store
 from cocanet.evaluation.files import RESULT
@@ -119,6 +119,17 @@ def test_names_are_those_of_presets():
     for data_set in presets.PRESETS:
         for model in MODELS:
             assert presets.find(preset_name(model, data_set)).data == presets.find(data_set).data
+
+
+def test_photographs_are_compared_by_those_that_tell_tokens():
+    assert models_for("birds") == ("coca-net-cpu", "bo-qsa-cpu")
+    assert models_for("clevr6") == MODELS
+    assert [preset_name(model, "birds") for model in ("bo-qsa", "bo-qsa-cpu")] == ["bo-qsa-birds", "bo-qsa-birds-cpu"]
+    assert all(presets.find(preset_name(model, "flowers")).by_tokens for model in models_for("flowers"))
+    with pytest.raises(ValueError, match=r"unknown model 'inv-sa'.*there are coca-net.*bo-qsa-cpu$"):
+        preset_name("inv-sa", "birds")
+    with pytest.raises(ValueError, match="variants are those of a coca-net only"):
+        preset_name("bo-qsa-cpu", "clevr6")
 
 
 def test_every_model_has_a_run_before_any_has_two(tmp_path):

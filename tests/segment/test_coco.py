@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from cocanet.segment.coco import AnnotationFile, annotate, compress, encode_mask
+from cocanet.segment.coco import AnnotationFile, annotate, compress, decode_mask, encode_mask
 from cocanet.segment.result import Segmentation
 
 coco_masks = pytest.importorskip("pycocotools.mask", reason="pycocotools is not installed")
@@ -111,3 +111,25 @@ def test_a_file_without_images_is_valid(tmp_path):
     content = json.loads((tmp_path / "objects.json").read_text())
     assert content["images"] == content["annotations"] == []
     assert [category["id"] for category in content["categories"]] == [1, 2]
+
+
+@given(arrays(bool, SHAPES))
+def test_masks_come_back(mask):
+    np.testing.assert_array_equal(decode_mask(encode_mask(mask)), mask)
+    theirs = coco_masks.encode(np.asfortranarray(mask.astype(np.uint8)))
+    np.testing.assert_array_equal(decode_mask({"size": theirs["size"], "counts": theirs["counts"].decode()}), mask)
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ("", "no text of COCO's run lengths"),
+        ("~~", "no text of COCO's run lengths"),
+        ("o", "no text of COCO's run lengths"),
+        ("o" * 40 + "0", "no text of COCO's run lengths"),
+        ("3", "the runs of a mask have 3 pixels; expected 2×2"),
+    ],
+)
+def test_runs_that_are_no_mask(counts, words):
+    with pytest.raises(ValueError, match=words):
+        decode_mask({"size": [2, 2], "counts": counts})

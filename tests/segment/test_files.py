@@ -9,8 +9,9 @@ import pytest
 from PIL import Image, ImageDraw
 
 from cocanet.data.store_writer import write_store
-from cocanet.segment import files, paths
-from cocanet.segment.files import one_ahead, read_batches, segment_files
+from cocanet.segment import batches, paths
+from cocanet.segment.batches import one_ahead, read_batches
+from cocanet.segment.files import segment_files
 from cocanet.segment.paths import find_images
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 from tests.segment.models import by_colour, real
@@ -240,14 +241,14 @@ def test_images_are_read_only_a_batch_ahead(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "read_image", lambda path, **k: reads.append(path) or read_image(path, **k))
     inputs = find_images([tmp_path], tmp_path / "out")
     sizes = []
-    for taken, batch in enumerate(one_ahead(read_batches(inputs, 3, [])), 1):
+    for taken, batch in enumerate(one_ahead(read_batches(batches.batches(inputs, 3), {})), 1):
         sizes.append(len(batch))
         assert len(reads) <= 3 * (taken + 1) + 1
     assert sizes == [3] * 6 + [2]
-    monkeypatch.setattr(files, "PIXELS_AT_A_TIME", 250)
-    assert [len(batch) for batch in read_batches(inputs, 16, [])] == [2] * 10
-    monkeypatch.setattr(files, "PIXELS_AT_A_TIME", 5)
-    assert [len(batch) for batch in read_batches(inputs, 16, [])] == [1] * 20
+    monkeypatch.setattr(batches, "PIXELS_AT_A_TIME", 250)
+    assert [len(batch) for batch in read_batches(batches.batches(inputs, 16), {})] == [2] * 10
+    monkeypatch.setattr(batches, "PIXELS_AT_A_TIME", 5)
+    assert [len(batch) for batch in read_batches(batches.batches(inputs, 16), {})] == [1] * 20
 
 
 def test_order_and_numbers_do_not_depend_on_batches(tmp_path, monkeypatch):
@@ -256,7 +257,7 @@ def test_order_and_numbers_do_not_depend_on_batches(tmp_path, monkeypatch):
     inputs = find_images([tmp_path], tmp_path / "out")
     contents = []
     for batch, pixels in ((1, 1), (4, 10**6)):
-        monkeypatch.setattr(files, "PIXELS_AT_A_TIME", pixels)
+        monkeypatch.setattr(batches, "PIXELS_AT_A_TIME", pixels)
         out = tmp_path / f"out{batch}"
         segment_files(real(), inputs, OutputSettings(out, batch=batch))
         contents.append(json.loads((out / "objects.json").read_text()))
@@ -278,7 +279,7 @@ def test_stopped_half_way(tmp_path, monkeypatch):
         return find(*arguments)
 
     monkeypatch.setattr(segmenter, "find", stop)
-    with pytest.raises(KeyboardInterrupt, match=r"of 6 images, but no objects\.json"):
+    with pytest.raises(KeyboardInterrupt, match="of 6 images; run the same command to go on"):
         segment_files(segmenter, find_images([tmp_path], out), OutputSettings(out, batch=2))
     assert not (out / "objects.json").exists()
     assert not list(out.rglob("*.tmp"))

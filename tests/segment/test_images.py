@@ -96,10 +96,19 @@ def test_a_batch_of_grey_images():
         (np.zeros((0, 4)), r"got \(0, 4\)"),
         (torch.zeros(4, 8, 12), r"got \(4, 8, 12\)"),
         (torch.zeros(8, 12), r"got \(8, 12\)"),
-        (5, "expected an image: a path, a PIL image, a NumPy array or a tensor, or several of them; got int"),
+        (5, "expected an image: a path, the bytes of a file, .* or a tensor, or several of them; got int"),
         ([3.0], "float|3.0"),
     ],
 )
 def test_mistakes(image, message):
     with pytest.raises((ValueError, TypeError), match=message):
         [read_pixels(one) for one in separate(image).images]
+
+
+def test_too_many_pixels_are_refused_undecoded(tmp_path, monkeypatch):
+    Image.fromarray(RGB).save(tmp_path / "a.png")
+    assert read_pixels(tmp_path / "a.png", most_pixels=96).shape == RGB.shape
+    monkeypatch.setattr(Image.Image, "load", lambda self: pytest.fail("decoded"))
+    for image in (tmp_path / "a.png", (tmp_path / "a.png").read_bytes()):
+        with pytest.raises(ValueError, match="12×8 pixels; expected at most 95"):
+            read_pixels(image, most_pixels=95)

@@ -373,7 +373,7 @@ def test_images_are_fitted_as_in_training_unless_told_otherwise():
 
 
 def test_what_is_no_image_is_said():
-    with pytest.raises(ValueError, match=r"expected an image: a path, a PIL image, a NumPy array or a tensor.*got int"):
+    with pytest.raises(ValueError, match=r"expected an image: a path, the bytes of a file, .*got int"):
         inspect.unwrap(Segmenter.segment)(real(), 5)
 
 

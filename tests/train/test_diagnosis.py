@@ -147,6 +147,14 @@ def test_slots_that_only_pad_are_not_empty():
     assert "1 of 6" in finding.message
 
 
+@pytest.mark.parametrize("disease", ILL)
+def test_a_decoder_by_tokens_is_not_looked_at(disease):
+    ill, well = ILL[disease](), pieces()
+    assert diagnose(output(ill, well), decoder=False) == []
+    assert [finding.side for finding in diagnose(output(well, ill), decoder=False)] == ["encoder"]
+    assert diagnose(output(pieces(), pieces(seed=1)), decoder=False) == []
+
+
 def test_disagreement_of_two_healthy_sides():
     (finding,) = diagnose(output(pieces(), pieces(seed=1)))
     assert (finding.disease, finding.side) == ("encoder and decoder disagree", "both")

@@ -84,8 +84,8 @@ def test_what_a_step_costs_is_the_mean_of_both_phases():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"encoder_first": 0.5}, r"needs the colour code to learn by; got encoder_first=0.5, .* and colour_code=0"),
-        ({"decoder_apart": True}, r"needs the colour code to learn by; .* decoder_apart=True and colour_code=0"),
+        ({"encoder_first": 0.5}, r"or a figure to learn by; got encoder_first=0.5, .*, colour_code=0 and figure=0"),
+        ({"decoder_apart": True}, r"or a figure to learn by; .* decoder_apart=True, colour_code=0 and figure=0"),
         ({"encoder_first": 1.5, "colour_code": 1.0}, "expected at most 1, got 1.5"),
         ({"encoder_first": -0.5, "colour_code": 1.0}, "encoder_first must be 0 or more; got -0.5"),
     ],

@@ -18,7 +18,9 @@ import tyro
 from cocanet.cli.compare import Compare
 from cocanet.cli.data import Data
 from cocanet.cli.demo import Demo
+from cocanet.cli.doctor import Doctor
 from cocanet.cli.evaluate import Evaluate
+from cocanet.cli.explore import Explore
 from cocanet.cli.export import ExportModel
 from cocanet.cli.figure import DrawFigure
 from cocanet.cli.imports import Import
@@ -41,11 +43,13 @@ Command = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Segment, tyro.conf.subcommand("segment")]
+    | Annotated[Explore, tyro.conf.subcommand("explore")]
     | Annotated[ExportModel, tyro.conf.subcommand("export")]
     | Annotated[DrawFigure, tyro.conf.subcommand("figure")]
     | Annotated[Scenes, tyro.conf.subcommand("scenes")]
     | Annotated[Import, tyro.conf.subcommand("import")]
     | Annotated[Data, tyro.conf.subcommand("data")]
+    | Annotated[Doctor, tyro.conf.subcommand("doctor")]
 )
 
 

@@ -23,11 +23,12 @@ class Compare:
     """Train models for the same time on the same images, and compare them: scores, cost and curves in one table."""
 
     dataset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")]
-    """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex."""
+    """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; birds or flowers with --data."""
     minutes: float
     """Minutes of training, for each run."""
-    models: tuple[str, ...] = ("coca-net", "coca-net-cpu", "slot-attention", "inv-sa", "bo-qsa", "genesis-v2")
-    """coca-net is the paper's preset, coca-net-cpu the quick recipe; coca-net-ras, coca-net-dyna and the rivals too."""
+    models: tuple[str, ...] | None = None
+    """coca-net is the paper's preset, coca-net-cpu the quick recipe; coca-net-ras, coca-net-dyna and the rivals too.
+    If left out coca-net, coca-net-cpu and all rivals; on photographs coca-net-cpu and bo-qsa-cpu."""
     seeds: int = 1
     """Runs of each model, from seed 0 on."""
     out: Path | None = None
@@ -73,7 +74,7 @@ def run_compare(
     from cocanet.cli.console import ConsoleWatcher
     from cocanet.compare.files import NAME, write_comparison
     from cocanet.compare.rows import Failure, run_job
-    from cocanet.compare.settings import MODELS, Comparison, claim, finished_before, plan, prepare_data
+    from cocanet.compare.settings import Comparison, claim, finished_before, models_for, plan, prepare_data
     from cocanet.compare.training import train_apart
     from cocanet.train.interrupt import Stopped
     from cocanet.words import duration, plural
@@ -81,7 +82,7 @@ def run_compare(
     path = None if data is None else str(data.resolve())
     comparison = Comparison(data_set, float(minutes), torch.get_num_threads(), batch_size, path, dict(changes or {}))
     folder = out or Path(NAME) / data_set
-    jobs = plan(comparison, MODELS if models is None else models, seeds, folder)
+    jobs = plan(comparison, models_for(data_set) if models is None else models, seeds, folder)
     watcher = ConsoleWatcher()
     prepare_data(comparison, watcher)
     claim(folder, comparison)

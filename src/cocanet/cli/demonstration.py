@@ -39,6 +39,9 @@ def run_demo(
     console = Console(highlight=False)
     # No two demos alike, and none on a scene that was trained on.
     seed = 1000 + time.time_ns() % 1_000_000 if seed is None else seed
+    for name in names:
+        if name in PHOTOGRAPHS:
+            raise ValueError(f"{name} are photographs, which cannot be made: `coca segment {name} PATH… --out DIR`")
     trained = {name: open_model(name) for name in names or with_scenes()}
     scores = {}
     for name, weights in trained.items():

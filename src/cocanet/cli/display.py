@@ -29,9 +29,10 @@ REFRESHES = 4
 """Pictures of the bar in a second."""
 SHORTEST_BAR = 8
 LONGEST_BAR = 40
-PAIRED_SCORES = {"ari_fg": ("ARI-FG", ".2f"), "ari": ("ARI", ".2f"), "slots": ("slots", ".1f")}
-PAIRED_OF_PHOTOGRAPHS = {"iou": ("IoU", ".2f"), "dice": ("Dice", ".2f"), "slots": ("slots", ".1f")}
+OF_SCENES = {"ari_fg": ("ARI-FG", ".2f"), "ari": ("ARI", ".2f"), "slots": ("slots", ".1f")}
+OF_PHOTOGRAPHS = {"iou": ("IoU", ".2f"), "dice": ("Dice", ".2f"), "slots": ("slots", ".1f")}
 """Scores that decoder and encoder each have, as they are shown."""
+SIDES: tuple[str, ...] = ("decoder", "encoder")
 
 
 class Progress(NamedTuple):
@@ -61,7 +62,7 @@ class RunDisplay(Display):
         self._shown: Progress | None = None
         self._next_line = -math.inf
         self._explained = False
-        self._paired = PAIRED_SCORES
+        self._scores, self._sides = OF_SCENES, SIDES
         self._live = None
         if self.console.is_interactive:
             self._live = Live(console=self.console, refresh_per_second=REFRESHES, get_renderable=self._bar)
@@ -71,7 +72,9 @@ class RunDisplay(Display):
         self.total_steps = None if self.minutes else settings.preset.train.steps
         preset = settings.preset
         if preset.data.name in PHOTOGRAPHS or preset.train.figure:
-            self._paired = PAIRED_OF_PHOTOGRAPHS
+            self._scores = OF_PHOTOGRAPHS
+        if preset.by_tokens:
+            self._sides = ("encoder",)
 
     def say(self, text: str) -> None:
         ConsoleWatcher(self.console).say(text)
@@ -110,14 +113,17 @@ class RunDisplay(Display):
         self.note(f"warning: {text}", "yellow")
 
     def validation(self, step: int, scores: Mapping[str, float]) -> None:
-        """One line of scores; those that both sides have are given as decoder/encoder."""
+        """One line of scores; those that both sides have are given as decoder/encoder.
+
+        The masks of a decoder by tokens are no segmentation, and not shown.
+        """
         parts = []
-        for name, (title, form) in self._paired.items():
-            pair = [scores[key] for key in (f"decoder_{name}", f"encoder_{name}") if key in scores]
+        for name, (title, form) in self._scores.items():
+            pair = [scores[key] for key in (f"{side}_{name}" for side in self._sides) if key in scores]
             if pair:
                 parts.append(f"{title} {'/'.join(format(score, form) for score in pair)}")
         if parts and not self._explained:
-            self.note("validation scores are those of decoder/encoder masks")
+            self.note(f"validation scores are those of {'/'.join(self._sides)} masks")
             self._explained = True
         if "mse" in scores:
             parts.append(f"MSE {small_number(scores['mse'])}")

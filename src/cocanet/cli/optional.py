@@ -17,7 +17,8 @@ registry = ConstructorRegistry()
 
 @registry.primitive_rule
 def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """`X | None` is given as X is; None is for who leaves it out. `bool | None` is a switch."""
+    """`X | None` is given as X is; None is for who leaves it out, or says so where a default is something else.
+    `bool | None` is a switch."""
     kinds = [kind for kind in get_args(info.type) if kind is not NoneType]
     if len(kinds) != 1 or NoneType not in get_args(info.type):
         return None
@@ -31,7 +32,7 @@ def _optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     return PrimitiveConstructorSpec(
         spec.nargs,
         spec.metavar,
-        spec.instance_from_str,
+        lambda given: None if given == ["None"] else spec.instance_from_str(given),
         lambda value: value is None or spec.is_instance(value),
         lambda value: ["None"] if value is None else spec.str_from_instance(value),
         choices=spec.choices,

@@ -11,6 +11,7 @@ import tyro
 
 from cocanet import presets
 from cocanet.cli import auto
+from cocanet.cli.optional import registry
 from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
 from cocanet.presets.auto import DecoderKind, check_slots, choose
 from cocanet.runs.folder import DataChoice, RunFolder, Settings, check_new
@@ -144,10 +145,11 @@ def _parse_resumed(name: str, flags: list[str], folder: RunFolder) -> Train:
 
 
 def _parse_auto(flags: list[str]) -> Train:
-    generic = _defaults(choose((64, 64), auto.SLOTS).preset)
-    if {"-h", "--help"} & set(flags):
+    asks = {"-h", "--help"} & set(flags)
+    own, rest = auto.take([flag for flag in flags if flag not in asks])
+    generic = _defaults(choose((64, 64), auto.SLOTS, decoder=own.decoder).preset)
+    if asks:
         return _cli(TrainAuto, flags, TrainAuto(**{each.name: getattr(generic, each.name) for each in fields(generic)}))
-    own, rest = auto.take(flags)
     slots = auto.SLOTS if own.slots is None else own.slots
     check_slots(slots)  # before minutes are spent on the pictures
     planned = _parse(rest, generic)
@@ -176,14 +178,15 @@ def _parse(flags: list[str], default: Train) -> Train:
 
 
 def _cli(kind: type[Train], flags: list[str], default: Train) -> Train:
-    return tyro.cli(
-        kind,
-        prog=f"coca train {default.preset}",
-        default=default,
-        args=flags,
-        description=inspect.getdoc(kind),
-        config=(tyro.conf.FlagCreatePairsOff,),
-    )
+    with registry:
+        return tyro.cli(
+            kind,
+            prog=f"coca train {default.preset}",
+            default=default,
+            args=flags,
+            description=inspect.getdoc(kind),
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
 
 
 def _defaults(preset: Preset) -> Train:

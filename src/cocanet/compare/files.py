@@ -12,8 +12,11 @@ from cocanet.figures import save
 from cocanet.files import write_atomically
 from cocanet.report.plots import CLOCKS, plot_curves
 from cocanet.report.runs import Measured
+from cocanet.report.tables import is_single
 
 CURVES = ("decoder_ari_fg", "encoder_ari_fg", "mse")
+CURVES_SINGLE = ("encoder_iou", "encoder_dice", "mse")
+"""Of images that show one thing each."""
 NAME = "comparison"
 
 
@@ -30,5 +33,6 @@ def write_comparison(
     if any(run.curve for group in groups for run in group.runs):
         clock = {"seconds": CLOCKS["seconds"]}
         labels = [group.title for group in groups]
-        save(plot_curves(groups, names=CURVES, clocks=clock, labels=labels), folder / f"{NAME}.png")
+        names = CURVES_SINGLE if is_single(groups) else CURVES
+        save(plot_curves(groups, names=names, clocks=clock, labels=labels), folder / f"{NAME}.png")
     return text

@@ -22,8 +22,11 @@ from cocanet.watch import QUIET, Watcher
 from cocanet.weights import read_weights
 
 OURS = "coca-net"
-MODELS = (OURS, f"{OURS}-cpu", *RIVALS)
-"""Compared unless others are named."""
+QUICK = "-cpu"
+MODELS = (OURS, f"{OURS}{QUICK}", *RIVALS)
+OF_PHOTOGRAPHS = (f"{OURS}{QUICK}", f"bo-qsa{QUICK}")
+"""Those with a decoder by tokens; at published sizes they are for a GPU."""
+DATA_SETS = (*presets.PRESETS, *presets.SLOTS)
 FILE = "comparison.json"
 FORMAT = "cocanet-comparison"
 
@@ -44,8 +47,8 @@ class Comparison:
     """To the settings of every run, as plain values."""
 
     def __post_init__(self) -> None:
-        if self.data_set not in presets.PRESETS:
-            raise ValueError(unknown("data set", self.data_set, list(presets.PRESETS)))
+        if self.data_set not in DATA_SETS:
+            raise ValueError(unknown("data set", self.data_set, DATA_SETS))
         if not (self.minutes > 0 and math.isfinite(self.minutes)):
             raise ValueError(f"minutes must be positive; got {self.minutes:g}")
         if self.batch_size is not None and self.batch_size < 1:
@@ -98,14 +101,22 @@ class Job(NamedTuple):
         return from_plain(Settings, changed(to_plain(asked), shared.changes), "the comparison")
 
 
+def models_for(data_set: str) -> tuple[str, ...]:
+    """What is compared on a data set unless others are named."""
+    return OF_PHOTOGRAPHS if data_set in presets.SLOTS else MODELS
+
+
 def preset_name(model: str, data_set: str) -> str:
-    """The preset of a model for a data set: coca-net-cpu on clevr6 is clevr6-cpu, inv-sa on it inv-sa-clevr6."""
+    """The preset of a model for a data set: coca-net-cpu on clevr6 is clevr6-cpu, inv-sa on it inv-sa-clevr6, and
+    bo-qsa-cpu on birds bo-qsa-birds-cpu."""
     own = model == OURS or model.startswith(f"{OURS}-")
-    name = f"{data_set}{model.removeprefix(OURS)}" if own else f"{model}-{data_set}"
+    rival, quick = model.removesuffix(QUICK), QUICK * model.endswith(QUICK)
+    name = f"{data_set}{model.removeprefix(OURS)}" if own else f"{rival}-{data_set}{quick}"
     if not presets.is_known(name):
         variants = [f"{OURS}-{suffix}" for suffix in presets.VARIANTS]
-        raise ValueError(unknown("model", model, [OURS, *variants, *RIVALS]))
-    return name
+        others = OF_PHOTOGRAPHS[1:] if data_set in presets.SLOTS else RIVALS
+        raise ValueError(unknown("model", model, [OURS, *variants, *others]))
+    return presets.find(name).name
 
 
 def plan(comparison: Comparison, models: Sequence[str], seeds: int, out: Path) -> list[Job]:
@@ -113,7 +124,8 @@ def plan(comparison: Comparison, models: Sequence[str], seeds: int, out: Path) -
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1; got {seeds}")
     if not models:
-        raise ValueError(f"there are no models to compare; name some of {', '.join(MODELS)}")
+        known = ", ".join(models_for(comparison.data_set))
+        raise ValueError(f"there are no models to compare; name some of {known}")
     for model, count in Counter(models).items():
         preset_name(model, comparison.data_set)
         if count > 1:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cocanet.config.coca_net import CocaNetConfig
-from cocanet.config.rivals import RivalConfig
+from cocanet.config.rivals import BoQsaConfig, RivalConfig
+from cocanet.config.tokens import TokenDecoderConfig
 from cocanet.config.training import TrainConfig
 
 ModelConfig = CocaNetConfig | RivalConfig
@@ -38,6 +39,13 @@ class Preset:
     model: ModelConfig
     data: DataConfig
     train: TrainConfig = field(default_factory=TrainConfig)
+
+    @property
+    def by_tokens(self) -> bool:
+        """Whether the decoder tells tokens instead of mixing pictures: its masks are then where each token looked."""
+        if isinstance(self.model, CocaNetConfig):
+            return isinstance(self.model.decoder, TokenDecoderConfig)
+        return isinstance(self.model, BoQsaConfig) and self.model.tokens is not None
 
     def __post_init__(self) -> None:
         train = self.train

@@ -14,6 +14,8 @@ class SlotLimits(NamedTuple):
 
     most: int
     stop_below: float = 0.0
+    temperature: float | None = None
+    """Of the last level's affinities; as the model has it if None."""
 
 
 def slot_limits(config: CocaNetConfig, *, training: bool) -> SlotLimits:
@@ -23,20 +25,28 @@ def slot_limits(config: CocaNetConfig, *, training: bool) -> SlotLimits:
     return SlotLimits(config.dynamic.most, config.dynamic.stop_below)
 
 
-def with_slots(model: ModelConfig, slots: int | None = None, dynamic: bool | None = None) -> ModelConfig:
+def with_slots(
+    model: ModelConfig, slots: int | None = None, dynamic: bool | None = None, stop_below: float | None = None
+) -> ModelConfig:
     """The model with another number of slots, fewer or more than it was trained with.
 
-    With `dynamic` as many as explain the image, `slots` at most. None leaves either as the model has it.
+    With `dynamic` as many as explain the image up to the share `stop_below`, `slots` at most. None leaves each as the
+    model has it.
     """
     if slots is not None and slots < 1:
         raise ValueError(f"slots must be at least 1; got {slots}")
+    if stop_below is not None and not (dynamic or (dynamic is None and getattr(model, "dynamic", None))):
+        raise ValueError(f"stop_below says when dynamic slots stop; got {stop_below} for a fixed number of slots")
     if slots in (None, model.slots) and not dynamic and getattr(model, "dynamic", None) is None:
         return model
     if not isinstance(model, CocaNetConfig):
         raise ValueError(f"a {model.kind} has the {model.slots} slots that it was trained with")
     if dynamic or (dynamic is None and model.dynamic is not None):
         usual = model.dynamic or DynamicSlots(most=max(DynamicSlots.most, model.slots))
-        return replace(model, dynamic=usual if slots is None else replace(usual, most=slots))
+        asked = DynamicSlots(
+            usual.stop_below if stop_below is None else stop_below, usual.most if slots is None else slots
+        )
+        return replace(model, dynamic=asked)
     *below, last = model.levels
     return replace(model, dynamic=None, levels=(*below, replace(last, clusters=slots or last.clusters)))
 

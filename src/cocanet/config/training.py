@@ -131,6 +131,8 @@ class RunConfig:
     """Processes or GPUs on this machine; the batch is divided among all of them."""
     nodes: int = 1
     """Machines, started with torchrun."""
+    compile: bool = False
+    """Compile the model first, which takes a minute or two and a C++ compiler: docs/train.md has where it pays."""
     tensorboard: bool = False
     """Write TensorBoard event files too."""
 

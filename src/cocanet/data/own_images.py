@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cocanet.config import Fit
 from cocanet.data.filling import fill
-from cocanet.data.readers import open_source
+from cocanet.data.readers import OWN, open_source
 from cocanet.data.splits import cache_folder, is_complete
 from cocanet.data.store_format import META, read_meta
 from cocanet.watch import QUIET, Watcher
@@ -39,6 +39,6 @@ def store_of(data: Path, size: int, watcher: Watcher = QUIET) -> Path:
 
 
 def fit_of(store: Path) -> Fit | None:
-    """How the store's images were fitted: those of a folder are cut to their central square."""
+    """How the store's images were fitted: those of a folder or of Parquet files are cut to their central square."""
     first = store if (store / META).exists() else store / "train"
-    return "crop" if read_meta(first).recipe.get("name") == "folder" else None
+    return "crop" if read_meta(first).recipe.get("name") in OWN else None

@@ -20,7 +20,7 @@ from jaxtyping import Int
 from cocanet.config import DataConfig
 from cocanet.data.filling import fill
 from cocanet.data.loader import GatherSource
-from cocanet.data.readers import PHOTOGRAPHS
+from cocanet.data.readers import OWN, PHOTOGRAPHS
 from cocanet.data.scenes import make_scenes
 from cocanet.data.scenes.streams import uniforms
 from cocanet.data.store import Store
@@ -180,4 +180,4 @@ def _order(store: Store, shuffle: bool) -> Int[np.ndarray, " n"] | None:
 
 
 def _is_own(recipe: Mapping[str, Any]) -> bool:
-    return recipe.get("name") == "folder"
+    return recipe.get("name") in OWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int, UInt8
@@ -13,6 +13,9 @@ from jaxtyping import Int, UInt8
 from cocanet.data.factors import ShardFactors
 from cocanet.data.sample import Sample
 from cocanet.data.store_format import StoreMeta, check_hash, check_sizes, read_meta, shard_file
+
+if TYPE_CHECKING:
+    from cocanet.data.as_datasets import TorchDataset
 
 
 class Store:
@@ -94,6 +97,18 @@ class Store:
             images[here] = self._array(shard, "images.npy")[rows[here]]
             labels[here] = self._array(shard, "labels.npy")[rows[here]]
         return images, labels
+
+    def as_torch(self) -> TorchDataset:
+        """A `torch.utils.data.Dataset` of images and labels."""
+        from cocanet.data.as_datasets import TorchDataset
+
+        return TorchDataset(self)
+
+    def as_hugging_face(self, cache: Path | str | None = None) -> Any:
+        """A `datasets.Dataset` of images, labels and factors; it is written to Hugging Face's cache, or to `cache`."""
+        from cocanet.data.as_datasets import as_hugging_face
+
+        return as_hugging_face(self, cache)
 
     def _array(self, shard: int, part: str) -> np.ndarray:
         if (shard, part) not in self._arrays:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -31,7 +28,8 @@ from cocanet.data.store_format import (
     shard_file,
     write_meta,
 )
-from cocanet.files import FileEntry, write_atomically
+from cocanet.files import FileEntry, locked, write_atomically
+from cocanet.runtime import without_interrupts
 
 SHARD_BYTES = 16 * 2**20
 _CHUNK, _LARGE_CHUNK = 32, 512
@@ -64,7 +62,7 @@ def write_store(
         raise ValueError(f"workers must be at least 1, not {workers}")
     meta = _plan_for(out, source, shard_size)
     out.mkdir(parents=True, exist_ok=True)
-    with _locked(out):
+    with locked(out):
         meta = _resume(out, meta)
         shards = list(meta.shards)
         todo = [shard for shard, entry in enumerate(shards) if entry is None]
@@ -126,20 +124,6 @@ def estimate_bytes(source: Source) -> int:
 def _with_shards(meta: StoreMeta, shards: Sequence[ShardEntry | None]) -> StoreMeta:
     fields = {name: getattr(meta, name) for name in meta.__dataclass_fields__ if name != "shards"}
     return StoreMeta(**fields, shards=tuple(shards))
-
-
-@contextlib.contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """Keep a second run out of the folder. The lock goes with the process, however it ends."""
-    folder = os.open(out, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(f"{out} is being written by another run") from None
-        yield
-    finally:
-        os.close(folder)
 
 
 def _resume(out: Path, planned: StoreMeta) -> StoreMeta:
@@ -226,7 +210,7 @@ def _run_workers(source: Source, out: Path, meta: StoreMeta, todo: list[int], wo
             receive, send = context.Pipe(duplex=False)
             arguments = (source, out, meta, todo[worker::workers], send)
             process = context.Process(target=_work, args=arguments, daemon=True)
-            with _without_interrupts():
+            with without_interrupts():
                 process.start()
             send.close()
             pipes.append(receive)
@@ -238,16 +222,6 @@ def _run_workers(source: Source, out: Path, meta: StoreMeta, todo: list[int], wo
         for process in processes:
             process.terminate()
             process.join()
-
-
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches a whole group of processes: those started here never see it, the parent a bit later."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _receive(pipe: Any, pipes: list[Any]) -> Iterator[Event]:

@@ -10,7 +10,7 @@ from cocanet.config import CocaNetConfig, FeedbackConfig, Preset, TokenDecoderCo
 def losses(preset: Preset) -> str:
     """What a model was trained by."""
     train = preset.train
-    parts = [("tokens" if _tells(preset) else "reconstruction") + " of the decoder alone" * train.decoder_apart]
+    parts = [("tokens" if preset.by_tokens else "reconstruction") + " of the decoder alone" * train.decoder_apart]
     if train.mask_guidance:
         parts.append(f"guidance of the decoder's masks ({train.mask_guidance:g})")
     if train.colour_code:
@@ -26,7 +26,7 @@ def losses(preset: Preset) -> str:
 def decoder_masks(preset: Preset) -> str:
     """What the decoder knows of the encoder's masks."""
     model = preset.model
-    if _tells(preset):
+    if preset.by_tokens:
         return "where each token looked"
     if not isinstance(model, CocaNetConfig) or isinstance(model.decoder, TokenDecoderConfig):
         return "from the slots alone"
@@ -48,10 +48,3 @@ def at_evaluation(preset: Preset) -> str:
     ]
     said = f"top-down feedback ({', '.join(special)})" if model.feedback.rounds else "no feedback"
     return f"{said}; {'last level not sharpened' if sharpen == 1 else f'last level sharpened {sharpen:g} times'}"
-
-
-def _tells(preset: Preset) -> bool:
-    """Whether the decoder tells tokens instead of mixing pictures."""
-    model = preset.model
-    decoder = model.decoder if isinstance(model, CocaNetConfig) else getattr(model, "tokens", None)
-    return isinstance(decoder, TokenDecoderConfig)

@@ -15,7 +15,7 @@ from cocanet.models.output import Level
 
 
 class Choices(NamedTuple):
-    """One level's choices over the pixels of one image, step by step; the last cluster has no anchor."""
+    """One level's choices over the cells of one image, step by step; the last cluster has no anchor."""
 
     scopes: Float[np.ndarray, "k h w"]
     """What was still to be had before each step."""

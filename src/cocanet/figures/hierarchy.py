@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cocanet.config.windows import Window
 from cocanet.explain.choices import Choices, level_choices
-from cocanet.explain.nodes import of_one_image, window_pixels
+from cocanet.explain.nodes import of_one_image, window_cells
 from cocanet.figures.canvas import (
     GAP,
     INK,
@@ -79,7 +79,7 @@ def hierarchy_figure(
     show(figure, Box(layout.left(0), TITLE, *layout.big), picture)
     _explain(figure, layout)
     for number, choice in enumerate(choices):
-        window = window_pixels(levels, number)
+        window = window_cells(levels, number)
         box = Box(layout.left(number + 1), TITLE, *layout.big)
         last = number == len(levels) - 1
         write(figure, box.left + box.width / 2, TITLE / 2, _title(levels, number, choice.steps))

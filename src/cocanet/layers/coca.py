@@ -70,6 +70,7 @@ class CocaLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.clusters, self.anchor_rule = clusters, anchors
+        self.window, self.dim = window, dim
         self.scales = tuple(distance_scale(value, window, dim) for value in (temperature, sharpen * temperature))
         candidates = torch.tensor(dilated_candidates(window, per_cell, candidate_stride))
         self.register_buffer("candidates", candidates, persistent=False)
@@ -83,6 +84,10 @@ class CocaLayer(nn.Module):
         """Scale of distances: as trained, or sharpened at evaluation."""
         return self.scales[not self.training]
 
+    def scale_at(self, temperature: float | None) -> float:
+        """Scale of distances at another temperature; None for the layer's own."""
+        return self.scale if temperature is None else distance_scale(temperature, self.window, self.dim)
+
     def forward(
         self,
         nodes: Float[Tensor, "b w n d"],
@@ -90,22 +95,24 @@ class CocaLayer(nn.Module):
         *,
         clusters: int | None = None,
         stop_below: float = 0.0,
+        temperature: float | None = None,
     ) -> Clusters:
         """Cluster into `clusters` (the trained number by default), or fewer where the scope is used up before."""
+        scale = self.scale_at(temperature)
         x = self.norm(nodes)
         queries = self.norm(self.query(x)).float()
         with full_precision(nodes):
             points = Points.of(queries)
             with torch.no_grad():
-                scores = self._scores(points, geometry)
+                scores = self._scores(points, geometry, scale)
                 anchors = choose_anchors(
                     scores,
                     self.candidates,
-                    lambda index: self._affinities(points, index),
+                    lambda index: self._affinities(points, index, scale),
                     (clusters or self.clusters) - 1,
                     stop_below,
                 )
-            affinities = self._affinities(points, anchors.nodes)
+            affinities = self._affinities(points, anchors.nodes, scale)
             masks = break_stick(affinities, anchors.wanted)
         return Clusters(
             nodes=nodes,
@@ -131,11 +138,11 @@ class CocaLayer(nn.Module):
             features: Tensor = pool(masks, nodes.float() + mixed).mean() + self.out(pool(masks, values).mean())
         return features
 
-    def _affinities(self, points: Points, index: Int[Tensor, "b w a"]) -> Float[Tensor, "b w a n"]:
+    def _affinities(self, points: Points, index: Int[Tensor, "b w a"], scale: float) -> Float[Tensor, "b w a n"]:
         """Rows of the affinity matrix."""
-        return affinity(distances(points.take(index), points, self.scale))
+        return affinity(distances(points.take(index), points, scale))
 
-    def _scores(self, points: Points, geometry: Geometry) -> Float[Tensor, "b w u"]:
+    def _scores(self, points: Points, geometry: Geometry, scale: float) -> Float[Tensor, "b w u"]:
         """Compactness of every candidate's affinity mask, or one uniform draw each (the RAS ablation)."""
         batch, windows, nodes = points.lengths.shape
         if self.anchor_rule == "random":
@@ -143,7 +150,7 @@ class CocaLayer(nn.Module):
         images = 1 if exporting() else batch
         piece = max(1, CHUNK.get(points.lengths.device.type, 2**26) // (images * windows * nodes))
         if piece >= nodes == len(self.candidates):
-            return self._score(points, points, geometry, geometry.position)
+            return self._score(points, points, geometry, geometry.position, scale)
         return torch.cat(
             [
                 self._score(
@@ -151,6 +158,7 @@ class CocaLayer(nn.Module):
                     points,
                     geometry,
                     geometry.position[..., part, :],
+                    scale,
                 )
                 for part in self.candidates.split(piece)
             ],
@@ -158,6 +166,6 @@ class CocaLayer(nn.Module):
         )
 
     def _score(
-        self, rows: Points, points: Points, geometry: Geometry, centres: Float[Tensor, "_b _w u 2"]
+        self, rows: Points, points: Points, geometry: Geometry, centres: Float[Tensor, "_b _w u 2"], scale: float
     ) -> Float[Tensor, "b w u"]:
-        return compactness(affinity(distances(rows, points, self.scale)), geometry, centres)
+        return compactness(affinity(distances(rows, points, scale)), geometry, centres)

@@ -67,6 +67,7 @@ class HierarchyLevel(nn.Module):
             partition_geometry(nodes.geometry, self.window),
             clusters=limits.most if limits else None,
             stop_below=limits.stop_below if limits else 0.0,
+            temperature=limits.temperature if limits else None,
         )
         with full_precision(below):
             passed_on = pool(found.masks, below.float())

@@ -18,6 +18,7 @@ from cocanet.suggest import unknown
 __all__ = [
     "PHOTOGRAPHS",
     "PRESETS",
+    "SLOTS",
     "VARIANTS",
     "birds",
     "clevr6",

@@ -14,9 +14,12 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from cocanet.figures import PALETTE
 from cocanet.metrics.table import title
 from cocanet.report.runs import Group, Measured
+from cocanet.report.tables import is_single
 from cocanet.words import plural
 
 PLOTTED = ("decoder_ari_fg", "encoder_ari_fg", "decoder_msc_fg", "mse")
+PLOTTED_SINGLE = ("encoder_iou", "encoder_dice", "encoder_iou_both", "mse")
+"""Of images that show one thing each."""
 CLOCKS = {"seconds": "minutes of training", "images": "images seen"}
 
 
@@ -30,11 +33,12 @@ class Curve(NamedTuple):
 def plot_curves(
     groups: Sequence[Group],
     *,
-    names: Sequence[str] = PLOTTED,
+    names: Sequence[str] | None = None,
     clocks: Mapping[str, str] = CLOCKS,
     labels: Sequence[str] | None = None,
 ) -> Figure:
     """A row of plots for each clock; a colour for each group, a thin line for each seed, a thick one for their mean."""
+    names = names or (PLOTTED_SINGLE if is_single(groups) else PLOTTED)
     figure = Figure(figsize=(2.75 * len(names), 2.4 * len(clocks) + 0.8), layout="constrained")
     axes = figure.subplots(len(clocks), len(names), squeeze=False)
     for row, (clock, label) in enumerate(clocks.items()):

@@ -12,6 +12,7 @@ from typing import Any
 from cocanet.config import Preset
 from cocanet.config.plain import first_difference, to_plain
 from cocanet.config.slots import preset_with_slots
+from cocanet.data.readers import PHOTOGRAPHS
 from cocanet.evaluation.files import write_evaluation
 from cocanet.evaluation.result import Provenance, Result, Yardstick, read_result
 from cocanet.evaluation.settings import EvaluationSettings
@@ -234,4 +235,5 @@ def _from_validation(run: Path, settings: Settings, curve: tuple[Mapping[str, An
         sha256=None,
         details=("validation",),
         curve=curve,
+        single=settings.preset.data.name in PHOTOGRAPHS,
     )

@@ -40,7 +40,7 @@ class DataChoice:
     images: int | None = None
     """How many scenes to make for training."""
     shuffle: bool = False
-    """Whether a user's own images were shuffled before they were divided; older runs did not, and have no word of it."""
+    """Whether a user's own images were shuffled before they were divided; older runs did not, and do not say."""
 
 
 @dataclass(frozen=True)

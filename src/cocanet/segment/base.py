@@ -14,7 +14,7 @@ from cocanet.config import CocaNetConfig, Fit, Preset
 from cocanet.config.windows import Window
 from cocanet.segment.images import ImageLike, read_pixels, separate
 from cocanet.segment.labelling import Found, segmentation
-from cocanet.segment.placement import model_view, place
+from cocanet.segment.placement import Placement, model_view, place
 from cocanet.segment.result import Segmentation
 from cocanet.segment.settings import MaskKind, SegmentSettings
 
@@ -36,6 +36,9 @@ class AnySegmenter(ABC):
         self.preset, self.notes = preset, dict(notes or {})
         self.source = source
         """What its weights were loaded from."""
+
+    device: Any
+    """What it runs on."""
 
     @abstractmethod
     def _masks(self, images: Float[np.ndarray, "b 3 height width"], settings: SegmentSettings) -> BatchMasks:
@@ -70,6 +73,8 @@ class AnySegmenter(ABC):
         min_area: int | float = SegmentSettings.min_area,
         components: bool = False,
         fit: Fit | None = None,
+        temperature: float | None = None,
+        stop_below: float | None = None,
         soft: bool = False,
         batch_size: int = 16,
     ) -> Segmentation | list[Segmentation]:
@@ -79,7 +84,9 @@ class AnySegmenter(ABC):
         (3 h w, floats in [0, 1]). Several are a list of them, or an array or tensor with one more axis in front.
         The options are the fields of `SegmentSettings`; `soft` adds the soft masks.
         """
-        settings = SegmentSettings(masks, level, dynamic, slots, feedback, min_area, components, fit)
+        settings = SegmentSettings(
+            masks, level, dynamic, slots, feedback, min_area, components, fit, temperature, stop_below
+        )
         sources = separate(images)
         results = list(self.each(sources.images, settings, batch_size, soft=soft))
         return results[0] if sources.single else results
@@ -118,15 +125,22 @@ class AnySegmenter(ABC):
         views = [model_view(pixels, placement) for pixels, placement in zip(batch, placements, strict=True)]
         images = np.stack(views).transpose(0, 3, 1, 2).astype(np.float32, order="C")
         images /= 255
-        masks, vectors, in_use, window, painted = self._masks(images, settings)
-        return [
-            Found(
-                pixels,
-                placement,
-                masks[index] if in_use is None else masks[index][in_use[index]],
-                vectors[index] if in_use is None else vectors[index][in_use[index]],
-                window,
-                None if painted is None else painted[index],
-            )
-            for index, (pixels, placement) in enumerate(zip(batch, placements, strict=True))
-        ]
+        return found_in(batch, placements, self._masks(images, settings))
+
+
+def found_in(
+    batch: Sequence[UInt8[np.ndarray, "_h _w 3"]], placements: Sequence[Placement], found: BatchMasks
+) -> list[Found]:
+    """What was found in each image of a batch, without the slots that only pad it."""
+    masks, vectors, in_use, window, painted = found
+    return [
+        Found(
+            pixels,
+            placement,
+            masks[index] if in_use is None else masks[index][in_use[index]],
+            vectors[index] if in_use is None else vectors[index][in_use[index]],
+            window,
+            None if painted is None else painted[index],
+        )
+        for index, (pixels, placement) in enumerate(zip(batch, placements, strict=True))
+    ]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +36,15 @@ def encode_mask(mask: Bool[np.ndarray, "h w"]) -> dict[str, Any]:
     runs = find_runs(mask.astype(np.uint8))
     inside = Runs(*(field[runs.label == 1] for field in runs))
     return _encode(inside, mask.shape)
+
+
+def decode_mask(mask: Mapping[str, Any]) -> Bool[np.ndarray, "h w"]:
+    """The mask that `encode_mask` wrote; ValueError if the runs do not fill it."""
+    height, width = mask["size"]
+    counts = expand(mask["counts"])
+    if (counts < 0).any() or counts.sum() != height * width:
+        raise ValueError(f"the runs of a mask have {int(counts.sum())} pixels; expected {height}×{width}")
+    return np.repeat(np.arange(len(counts)) % 2 == 1, counts).reshape(width, height).T
 
 
 def annotate(found: Segmentation, image_id: int, keep_background: bool) -> list[dict[str, Any]]:
@@ -65,17 +76,22 @@ def annotate(found: Segmentation, image_id: int, keep_background: bool) -> list[
 
 
 class AnnotationFile:
-    """Writes a COCO file as results come in; it is put in place when all are there, and not after an error."""
+    """Writes a COCO file as results come in; it is put in place when all are there, and not after an error.
 
-    def __init__(self, path: Path, info: Mapping[str, Any]) -> None:
-        self.path, self.info = path, dict(info)
-        self.images: list[Mapping[str, Any]] = []
-        self.count = 0
+    Nothing stays in memory: the images, which come after the annotations, wait in a file of their own.
+    """
+
+    def __init__(
+        self, path: Path, info: Mapping[str, Any], categories: Sequence[Mapping[str, Any]] = CATEGORIES
+    ) -> None:
+        self.path, self.info, self.categories = path, dict(info), list(categories)
+        self.images = self.count = 0
         self._temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
 
     def __enter__(self) -> AnnotationFile:
         with writing(self.path):
             self._file: TextIO = self._temporary.open("w", encoding="utf-8")
+            self._images: TextIO = tempfile.TemporaryFile("w+", encoding="utf-8", dir=self.path.parent)
         self._file.write('{"annotations": [')
         return self
 
@@ -86,16 +102,20 @@ class AnnotationFile:
                 self.count += 1
                 self._file.write(",\n" if self.count > 1 else "\n")
                 self._file.write(json.dumps({**entry, "id": self.count}))
-        self.images.append(image)
+            self._images.write((", " if self.images else "") + json.dumps(image))
+        self.images += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            with writing(self.path), self._file:
+            with writing(self.path), self._images, self._file:
                 if kind is None:
-                    rest = {"images": self.images, "categories": list(CATEGORIES), "info": self.info}
-                    self._file.write("\n],\n" + json.dumps(rest)[1:] + "\n")
+                    self._file.write('\n],\n"images": [')
+                    self._images.seek(0)
+                    shutil.copyfileobj(self._images, self._file)
+                    rest = {"categories": self.categories, "info": self.info}
+                    self._file.write("], " + json.dumps(rest)[1:] + "\n")
                     self._file.flush()
                     os.fsync(self._file.fileno())
             if kind is None:
@@ -132,3 +152,24 @@ def compress(counts: Int[np.ndarray, " n"]) -> str:
         groups.append(group + np.where(more, _MORE, 0) + _ZERO)
     text = np.stack(groups, 1)[np.stack(there, 1)]
     return bytes(text.astype(np.uint8)).decode("ascii")
+
+
+def expand(text: str) -> Int[np.ndarray, " n"]:
+    """Run lengths from COCO's text, as `compress` wrote them."""
+    codes = np.frombuffer(text.encode("ascii"), np.uint8).astype(np.int64) - _ZERO
+    if len(codes) == 0 or (codes < 0).any() or (codes >= 2 * _MORE).any() or codes[-1] & _MORE:
+        raise ValueError(f"{text[:20]!r} is no text of COCO's run lengths")
+    last = (codes & _MORE) == 0
+    number = np.cumsum(last) - last
+    first = np.flatnonzero(np.append(True, last[:-1]))
+    place = np.arange(len(codes)) - first[number]
+    if place.max() > 11:
+        raise ValueError(f"{text[:20]!r} is no text of COCO's run lengths")
+    groups = codes & (_MORE - 1)
+    values = np.zeros(int(last.sum()), np.int64)
+    np.add.at(values, number, groups << (_GROUP * place))
+    negative = (groups[last] & _SIGN) != 0
+    values -= negative.astype(np.int64) << (_GROUP * (place[last] + 1))
+    for start in (1, 2):
+        values[start::2] = np.cumsum(values[start::2])
+    return values

@@ -3,60 +3,57 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import UInt8
+from PIL import Image
 
-from cocanet.files import existing_parent, writing
+from cocanet.files import locked, writing
 from cocanet.segment.base import AnySegmenter
+from cocanet.segment.batches import EncodeFiles, Outcome, batches, segment_here
 from cocanet.segment.coco import AnnotationFile
-from cocanet.segment.drawing import Tile, draw_contact_sheet
-from cocanet.segment.labelling import Found, segmentation
-from cocanet.segment.paths import Failure, Inputs, output_names
+from cocanet.segment.drawing import Tile, draw_contact_sheet, draw_overlay, make_tile
+from cocanet.segment.paths import Failure, Inputs
 from cocanet.segment.settings import OutputSettings, SegmentSettings
-from cocanet.segment.writers import Written, save_bytes, write, write_results
-
-T = TypeVar("T")
+from cocanet.segment.unfinished import Log, check_output, describe
+from cocanet.segment.writers import save_bytes, write
 
 WRITERS = 4
-PIXELS_AT_A_TIME = 2**24
-"""Pixels of the images that are read ahead, and of those being written; one image may have more."""
-
-
-class Picture(NamedTuple):
-    """An image that was read."""
-
-    path: Path
-    name: str
-    pixels: UInt8[np.ndarray, "h w 3"]
-
-
-def check_output(output: OutputSettings) -> None:
-    """The folder for the results can be made, and nothing is in it that must not be written over."""
-    there = existing_parent(output.out)
-    if not there.is_dir():
-        which = "" if there == output.out.absolute() else f"cannot write to {output.out}: "
-        raise ValueError(f"{which}{there} is not a folder")
-    if not output.overwrite and output.out.exists() and any(output.out.iterdir()):
-        raise ValueError(
-            f"{output.out} is not empty; give another folder with --out, or --overwrite to write over what is there"
-        )
+WAITING = 64
+"""Images whose files are being written, at most."""
 
 
 @dataclass
 class Done:
-    """What became of a run."""
+    """What became of a run; of all its images, also those that were done before it was stopped."""
 
     images: int = 0
     objects: int = 0
+    behind: int = 0
+    """Inputs that were looked at, whether they could be read or not."""
+    earlier: int = 0
+    """How many of them an earlier run had behind it."""
     failures: list[Failure] = field(default_factory=list)
-    tiles: list[Tile] = field(default_factory=list)
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Where outcomes go, in the order of the inputs."""
+
+    done: Done
+
+    def add(self, outcome: Outcome) -> None: ...
+
+    def finish(self) -> None:
+        """All inputs are behind."""
+
+    def close(self) -> None:
+        """Whatever happened; what was added is kept where that is possible."""
 
 
 def segment_files(
@@ -67,113 +64,129 @@ def segment_files(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> Done:
-    """Segment every file: one thread reads a batch ahead, a few write behind.
+    """Segment every file in this process; what a run that was stopped left in the folder is not done again.
 
     `progress` is told, now and then, how many files are behind.
     """
     find = find or SegmentSettings()
     segmenter.check(find)
     check_output(output)
+    with opened_folder(output):
+        sink = FolderSink(segmenter, inputs, output, find)
+        items = batches(inputs, output.batch, sink.done.earlier)
+        outcomes = segment_here(segmenter, items, inputs.sources, find, EncodeFiles(output))
+        return drain(outcomes, sink, output, len(inputs.files), progress)
+
+
+def drain(
+    outcomes: Generator[Outcome, None, None],
+    sink: Sink,
+    output: OutputSettings,
+    total: int,
+    progress: Callable[[int], None] | None = None,
+) -> Done:
+    """Put all outcomes where they belong; Ctrl-C leaves what the same call goes on with."""
+    report = progress or (lambda completed: None)
+    report(sink.done.earlier)
+    try:
+        # Closed at once, whatever happens: workers end with it.
+        with closing(outcomes):
+            for outcome in outcomes:
+                sink.add(outcome)
+                report(outcome.item.number + 1)
+        sink.finish()
+    except KeyboardInterrupt:
+        sink.close()
+        raise KeyboardInterrupt(
+            f"stopped, {output.out} keeps {sink.done.behind:,} of {total:,} images; run the same command to go on"
+        ) from None
+    finally:
+        sink.close()
+    return sink.done
+
+
+@contextmanager
+def opened_folder(output: OutputSettings) -> Iterator[None]:
+    """Make the folder, and keep other runs out of it."""
     with writing(output.out):
         output.out.mkdir(parents=True, exist_ok=True)
-    title = segmenter.source or segmenter.preset.name
-    done = Done(failures=list(inputs.failures))
-    info = {"description": "objects found by cocanet", "weights": title, "folder": str(inputs.root)}
-    behind: deque[tuple[int, Future[Written]]] = deque()
-    total = len(inputs.files)
-    with (
-        AnnotationFile(output.out / "objects.json", info) as file,
-        _writing() as writers,
-        _saying_where_it_stopped(done, total, output.out),
-    ):
-
-        def collect(limit: int) -> None:
-            """Take what is written, in order, and wait until at most `limit` pixels are left to write."""
-            while behind and (behind[0][1].done() or sum(pixels for pixels, _ in behind) > limit):
-                _take(behind.popleft()[1].result(), file, done)
-                if progress is not None:
-                    progress(done.images + len(done.failures))
-
-        for batch in one_ahead(read_batches(inputs, output.batch, done.failures)):
-            found = segmenter.find([picture.pixels for picture in batch], find)
-            for picture, result in zip(batch, found, strict=True):
-                collect(PIXELS_AT_A_TIME)
-                number = done.images + len(behind) + 1
-                job = writers.submit(_finish, picture, result, inputs, output, find, number)
-                behind.append((result.pixels[..., 0].size, job))
-        collect(-1)
-    if done.tiles:
-        sheet = draw_contact_sheet(done.tiles, f"{Path(title).stem}: {len(done.tiles)} of {done.images:,} images")
-        write(output.out / "sheet.png", save_bytes(sheet, format="PNG"))
-    return done
-
-
-def read_batches(inputs: Inputs, size: int, failures: list[Failure]) -> Iterator[list[Picture]]:
-    """Batches of images that can be read; of fewer than `size` where they are large. The others are noted."""
-    batch, pixels = list[Picture](), 0
-    names = output_names(map(inputs.relative, inputs.files))
-    for path, name in zip(inputs.files, names, strict=True):
-        try:
-            picture = Picture(path, name, inputs.read(path))
-        except (ValueError, OSError) as error:
-            failures.append(Failure(path, str(error).removeprefix(f"{path}: ")))
-            continue
-        if batch and (len(batch) == size or pixels + picture.pixels[..., 0].size > PIXELS_AT_A_TIME):
-            yield batch
-            batch, pixels = [], 0
-        batch.append(picture)
-        pixels += picture.pixels[..., 0].size
-    if batch:
-        yield batch
-
-
-def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made in a thread while the one before is in use."""
-    with ThreadPoolExecutor(1, "reader") as thread:
-        pending = thread.submit(next, items, None)
-        while (item := pending.result()) is not None:
-            pending = thread.submit(next, items, None)
-            yield item
-
-
-def _finish(
-    picture: Picture, result: Found, inputs: Inputs, output: OutputSettings, find: SegmentSettings, number: int
-) -> Written:
-    found = segmentation(result, find)
-    file_name = inputs.relative(picture.path).as_posix()
-    return write_results(
-        output.out,
-        picture.name,
-        file_name,
-        found,
-        number,
-        keep_background=output.keep_background,
-        tile=number <= output.sheet,
-    )
-
-
-def _take(written: Written, file: AnnotationFile, done: Done) -> None:
-    file.add(written.image, written.annotations)
-    done.images += 1
-    done.objects += sum(not entry["background"] for entry in written.annotations)
-    if written.tile:
-        done.tiles.append(written.tile)
-
-
-@contextmanager
-def _writing() -> Iterator[ThreadPoolExecutor]:
-    pool = ThreadPoolExecutor(WRITERS, "writer")
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _saying_where_it_stopped(done: Done, total: int, out: Path) -> Iterator[None]:
-    try:
+    with locked(output.out):
         yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"stopped, {out} keeps the files about {done.images:,} of {total:,} images, but no objects.json"
-        ) from None
+
+
+class FolderSink:
+    """Writes the files about each image, and at the end those about all of them."""
+
+    def __init__(self, segmenter: AnySegmenter, inputs: Inputs, output: OutputSettings, find: SegmentSettings) -> None:
+        self.inputs, self.output = inputs, output
+        self.title = segmenter.source or segmenter.preset.name
+        self.done = Done(failures=list(inputs.failures))
+        self.tiles: list[Tile] = []
+        self._log = Log(output.out, describe(segmenter, inputs, output, find), fresh=output.overwrite)
+        for entry in self._log.entries():
+            if "image" in entry and self.done.behind < output.sheet:
+                self.tiles += self._tile_again(entry["image"])
+            self._count(entry)
+        self.done.earlier = self.done.behind
+        self._pool = ThreadPoolExecutor(WRITERS, "writer")
+        self._waiting: deque[Future[dict[str, Any]]] = deque()
+
+    def add(self, outcome: Outcome) -> None:
+        if outcome.result is not None and outcome.result.tile is not None:
+            self.tiles.append(outcome.result.tile)
+        self._waiting.append(self._pool.submit(_write, self.output.out, outcome))
+        self._collect(WAITING)
+
+    def finish(self) -> None:
+        self._collect(0)
+        info = {"description": "objects found by cocanet", "weights": self.title, "folder": str(self.inputs.root)}
+        with AnnotationFile(self.output.out / "objects.json", info) as file:
+            for entry in self._log.entries():
+                if "image" in entry:
+                    number = file.images + 1
+                    numbered = [{**annotation, "image_id": number} for annotation in entry["annotations"]]
+                    file.add({"id": number, **entry["image"]}, numbered)
+        if self.tiles:
+            title = f"{Path(self.title).stem}: {len(self.tiles)} of {self.done.images:,} images"
+            sheet = draw_contact_sheet(self.tiles, title)
+            write(self.output.out / "sheet.png", save_bytes(sheet, format="PNG"))
+        self._log.delete()
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._collect(0)
+        self._pool.shutdown(cancel_futures=True)
+        self._log.close()
+
+    def _collect(self, limit: int) -> None:
+        """Note what is written, in order, and wait until at most `limit` images are not."""
+        while self._waiting and (self._waiting[0].done() or len(self._waiting) > limit):
+            entry = self._waiting.popleft().result()
+            self._log.add(entry)
+            self._count(entry)
+
+    def _count(self, entry: dict[str, Any]) -> None:
+        self.done.behind += 1
+        if "image" in entry:
+            self.done.images += 1
+            self.done.objects += sum(not annotation["background"] for annotation in entry["annotations"])
+        else:
+            self.done.failures.append(Failure(self.inputs.files[self.done.behind - 1], entry["error"]))
+
+    def _tile_again(self, image: dict[str, Any]) -> list[Tile]:
+        """The tile of an image that was done before the run was stopped; none if it is no longer there."""
+        try:
+            pixels = self.inputs.read(self.inputs.files[self.done.behind])
+            labels = np.asarray(Image.open(self.output.out / image["labels"]))
+            return [make_tile(image["file_name"], pixels, draw_overlay(pixels, labels))]
+        except (ValueError, OSError):
+            return []
+
+
+def _write(out: Path, outcome: Outcome) -> dict[str, Any]:
+    """Write an image's files; the line about it."""
+    if outcome.result is None:
+        return {"file_name": outcome.item.file_name, "error": outcome.error}
+    for place, content in outcome.result.contents.items():
+        write(out / place, content)
+    return {"image": outcome.result.image, "annotations": outcome.result.annotations}

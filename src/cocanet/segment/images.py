@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps
 
-from cocanet.data.readers.images import read_image, to_rgb
+from cocanet.data.readers.images import decode_image, read_image, to_rgb
 
 
 @runtime_checkable
@@ -25,10 +25,10 @@ class Tensorlike(Protocol):
     def unbind(self, dim: int = 0) -> Any: ...
 
 
-ImageLike = str | Path | Image.Image | np.ndarray | Tensorlike
+ImageLike = str | Path | bytes | Image.Image | np.ndarray | Tensorlike
 
 _CHANNELS = (1, 3, 4)
-_EXPECTED = "expected an image: a path, a PIL image, a NumPy array or a tensor"
+_EXPECTED = "expected an image: a path, the bytes of a file, a PIL image, a NumPy array or a tensor"
 
 
 class Sources(NamedTuple):
@@ -40,7 +40,7 @@ class Sources(NamedTuple):
 
 def separate(given: object) -> Sources:
     """One image, or the images of a list or of an array or tensor with a batch axis."""
-    if isinstance(given, str | Path | Image.Image):
+    if isinstance(given, str | Path | bytes | Image.Image):
         return Sources([given], True)
     if isinstance(given, Tensorlike):
         return Sources([given], True) if given.ndim == 3 else Sources(list(_batch_of_tensors(given)), False)
@@ -51,10 +51,15 @@ def separate(given: object) -> Sources:
     return Sources(list(given), False)
 
 
-def read_pixels(image: ImageLike) -> UInt8[np.ndarray, "h w 3"]:
-    """8-bit RGB pixels, upright by the orientation tag; transparency is laid on white."""
+def read_pixels(image: ImageLike, most_pixels: int | None = None) -> UInt8[np.ndarray, "h w 3"]:
+    """8-bit RGB pixels, upright by the orientation tag; transparency is laid on white.
+
+    Files of more than `most_pixels` are refused before they are decoded.
+    """
     if isinstance(image, str | Path):
-        return read_image(Path(image), upright=True)
+        return read_image(Path(image), upright=True, most_pixels=most_pixels)
+    if isinstance(image, bytes):
+        return decode_image(image, "these bytes", upright=True, most_pixels=most_pixels)
     if isinstance(image, Image.Image):
         return np.asarray(to_rgb(ImageOps.exif_transpose(image)))
     if isinstance(image, Tensorlike):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -9,6 +10,7 @@ from typing import Literal, get_args
 from cocanet.config import Fit
 
 MaskKind = Literal["encoder", "decoder"]
+Format = Literal["files", "parquet"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class SegmentSettings:
     """Every connected part of a segment is an object of its own; those that are too small go to their neighbours."""
     fit: Fit | None = None
     """How an image of another shape is brought to the model's; if left out, as in training, or else by stretching."""
+    temperature: float | None = None
+    """Temperature of the last level, more for tighter objects; as the model was made if left out."""
+    stop_below: float | None = None
+    """With --dynamic: no further slot once less than this share is left; as the model was made if left out."""
 
     def __post_init__(self) -> None:
         if self.masks not in get_args(MaskKind):
@@ -45,6 +51,8 @@ class SegmentSettings:
             raise ValueError(f"min_area must be 0 or more pixels, or a share of the image below 1; got {self.min_area}")
         if self.feedback is not None and self.feedback < 0:
             raise ValueError(f"feedback must be 0 or more rounds; got {self.feedback}")
+        if self.temperature is not None and not 0 < self.temperature < math.inf:
+            raise ValueError(f"temperature must be above 0; got {self.temperature}")
 
     def least_pixels(self, room: float) -> float:
         """Pixels that a segment needs where all segments together have `room`."""
@@ -58,7 +66,11 @@ class OutputSettings:
     out: Path = Path("segments")
     """Folder for the results."""
     overwrite: bool = False
-    """Write into a folder that is not empty."""
+    """Write into a folder that is not empty; a run that was stopped there starts anew."""
+    format: Format = "files"
+    """Files for each image, or tables with a row for each segment: mask, box, vector."""
+    part: int = 1024
+    """Images in each file of a Parquet output."""
     keep_background: bool = False
     """Annotate the background too: the segment with most of the image's border."""
     sheet: int = 24
@@ -69,5 +81,7 @@ class OutputSettings:
     def __post_init__(self) -> None:
         if self.batch < 1:
             raise ValueError(f"a batch needs at least one image; got {self.batch}")
+        if self.part < 1:
+            raise ValueError(f"a part needs at least one image; got {self.part}")
         if self.sheet < 0:
             raise ValueError(f"sheet must be 0 or more images; got {self.sheet}")

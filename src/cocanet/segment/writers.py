@@ -17,27 +17,27 @@ from cocanet.segment.paths import KINDS
 from cocanet.segment.result import Segmentation
 
 
-class Written(NamedTuple):
-    """What goes into the files about all images."""
+class Encoded(NamedTuple):
+    """What is written about one image: its own files, and its part of the files about all images."""
 
     image: dict[str, Any]
     annotations: list[dict[str, Any]]
+    """Not numbered yet, since the numbers depend on what comes before."""
+    contents: dict[str, bytes]
+    """Its files by their paths below the output folder."""
     tile: Tile | None
 
 
-def write_results(
-    out: Path, name: str, file_name: str, found: Segmentation, image_id: int, *, keep_background: bool, tile: bool
-) -> Written:
-    """Write the files about one image, and say what the annotation file and the contact sheet need."""
+def encode_results(name: str, file_name: str, found: Segmentation, *, keep_background: bool, tile: bool) -> Encoded:
+    """The files about one image, not yet written, and what the annotation file and the contact sheet need."""
     overlay = found.overlay()
     contents = {"labels": encode_labels(found.labels), "overlays": _jpeg(overlay), "slots": encode_slots(found)}
     places = {kind: f"{kind}/{name}{ending}" for kind, ending in KINDS.items()}
-    for kind, content in contents.items():
-        write(out / places[kind], content)
     height, width = found.size
-    return Written(
-        {"id": image_id, "file_name": file_name, "width": width, "height": height, **places},
-        annotate(found, image_id, keep_background),
+    return Encoded(
+        {"file_name": file_name, "width": width, "height": height, **places},
+        annotate(found, 0, keep_background),
+        {places[kind]: content for kind, content in contents.items()},
         make_tile(file_name, found.image, overlay) if tile else None,
     )
 

@@ -87,14 +87,17 @@ class Finding(NamedTuple):
 
 
 @torch.inference_mode()
-def diagnose(output: Output) -> list[Finding]:
+def diagnose(output: Output, *, decoder: bool = True) -> list[Finding]:
     """What ails a model, by its output in eval mode for 16 images or more; an empty list for a healthy one.
 
     Of diseases that follow from each other only the cause is named. With fewer than `ENOUGH_IMAGES` only those are
-    looked for that a single image can show.
+    looked for that a single image can show. Without `decoder` its masks are not looked at: one by tokens has no others
+    than where each token looked.
     """
     slots = output.in_use.shape[1]
-    sides: dict[Side, Tensor] = {"encoder": output.encoder_masks, "decoder": output.decoder_masks}
+    sides: dict[Side, Tensor] = {"encoder": output.encoder_masks}
+    if decoder:
+        sides["decoder"] = output.decoder_masks
     labels = {side: hard_labels(masks) for side, masks in sides.items()}
     symptoms = {side: dict(_symptoms(masks, labels[side], output.in_use)) for side, masks in sides.items()}
     findings = []
@@ -103,7 +106,7 @@ def diagnose(output: Output) -> list[Finding]:
         if measured:
             findings.append(_finding(disease, measured))
     # A side that is ill in itself disagrees with any other.
-    if all(disease == "empty slots" for found in symptoms.values() for disease in found):
+    if decoder and all(disease == "empty slots" for found in symptoms.values() for disease in found):
         agreement = float(adjusted_rand_index(contingency(labels["encoder"], labels["decoder"], slots, slots)).mean())
         if agreement < DISAGREEMENT:
             findings.append(_finding("encoder and decoder disagree", {"both": f"{agreement:.2f}"}))

@@ -132,6 +132,7 @@ def run_validation(session: Session, done: float) -> None:
         picture,
         most=progress.validation_images,
         seconds=_first_validation(session),
+        by_tokens=session.settings.preset.by_tokens,
     )
     progress.validation_images = progress.validation_images or found.images
     warnings = [finding.message for finding in found.findings]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from cocanet.train.loss import Objective
 from cocanet.train.optimiser import make_optimiser
 from cocanet.train.tensorboard import Scalars
 
+COMPILERS = ("g++", "clang++")
 _PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
 
 
@@ -112,6 +114,8 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool, 
     )
     loader = Loader(images, config, device=fabric.device)
     model = build(preset, seed=run.seed)
+    if run.compile:
+        compile_parts(model)
     objective = Objective(model, preset.train)
     objective, optimiser = fabric.setup(objective, make_optimiser(model, preset.train))
     progress = Progress()
@@ -136,6 +140,17 @@ def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool, 
         ),
         progress=progress,
     )
+
+
+def compile_parts(model: ObjectModel) -> None:
+    """Compile a model's parts in place: an encoder that learns alone uses some of them only.
+
+    What a compiled part computes differs from the plain one in the last bits.
+    """
+    if next(model.parameters()).device.type == "cpu" and not any(map(shutil.which, COMPILERS)):
+        raise ValueError("--compile needs a C++ compiler, and there is neither g++ nor clang++ here")
+    for part in model.children():
+        part.compile()
 
 
 def _open(settings: Settings, split: Split, display: Display) -> Images:

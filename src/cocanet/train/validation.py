@@ -42,10 +42,12 @@ def validate(
     *,
     most: int | None = None,
     seconds: float | None = None,
+    by_tokens: bool = False,
 ) -> Validation:
     """Score a model, look for diseases, and draw the first scenes of the split.
 
-    `most` and `seconds` end it early, when that many images were looked at or that much time has passed.
+    `most` and `seconds` end it early, when that many images were looked at or that much time has passed. Of a decoder
+    `by_tokens` no diseases are known.
     """
     began = time.monotonic()
     loader = Loader(images, LoaderConfig(max(LEAST_BATCH, batch_size), shuffle=False, drop_last=False), device=device)
@@ -56,7 +58,8 @@ def validate(
     model.eval()
     try:
         for batch in loader.epoch():
-            output = model(batch.images)
+            with torch.compiler.set_stance("force_eager"):  # other sizes, seldom: not worth compiling anew
+                output = model(batch.images)
             scores.update(output, batch.labels, batch.images)
             first = first or (batch, output)
             looked += len(batch.images)
@@ -71,7 +74,7 @@ def validate(
     return Validation(
         images=looked,
         scores={name: float(means[name]) for name in known},
-        findings=diagnose(first[1]),
+        findings=diagnose(first[1], decoder=not by_tokens),
     )
 
 

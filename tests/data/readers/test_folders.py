@@ -232,9 +232,9 @@ def test_an_empty_folder_is_a_clear_error(tmp_path: Path, format: str, message: 
 
 
 def test_options_that_do_not_apply(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="only the format folder"):
+    with pytest.raises(ValueError, match="only the formats folder and parquet"):
         open_source("birds", tmp_path, masks=tmp_path)
-    with pytest.raises(ValueError, match="only folder may leave some out"):
+    with pytest.raises(ValueError, match="only folder and parquet may leave some out"):
         open_source("birds", tmp_path, skip_damaged=True)
     with pytest.raises(ValueError, match="has no published splits"):
         open_source("folder", tmp_path, split="train")

@@ -13,7 +13,7 @@ from torch import nn
 from cocanet.config.plain import from_plain, to_plain
 from cocanet.config.rivals import BoQsaConfig, InvSaConfig, SlotAttentionConfig
 from cocanet.data.scenes import make_scenes
-from cocanet.models.rivals.parts import coordinates, enlarge, stretch
+from cocanet.models.rivals.parts import coordinates, stretch
 from cocanet.train.loss import colour_code
 from tests.models.rivals import rivals, transcription
 from tests.models.rivals.rivals import assert_close, assert_painted, noise_images, random_slots, seen, tiny_model
@@ -315,22 +315,6 @@ def test_the_hidden_state_is_the_slot_and_the_input_what_it_took_up():
 def attention(config, seed: int = 0) -> torch.Tensor:
     cells = config.grid[0] * config.grid[1]
     return (3 * torch.randn(2, 3, cells, generator=torch.Generator().manual_seed(seed))).softmax(1)
-
-
-@pytest.mark.parametrize("grid", [(4, 2), (16, 8)])
-def test_enlarged_maps_are_interpolated_between_cell_centres(grid):
-    maps = torch.rand(1, 1, grid[0] * grid[1])
-    out = enlarge(maps, grid, (16, 8))[0, 0]
-    cells = maps.view(grid)
-    for row in range(16):
-        for column in range(8):
-            expected = 0.0
-            for i in range(grid[0]):
-                for j in range(grid[1]):
-                    y = min(max((row + 0.5) * grid[0] / 16 - 0.5, 0), grid[0] - 1)
-                    x = min(max((column + 0.5) * grid[1] / 8 - 0.5, 0), grid[1] - 1)
-                    expected += max(0, 1 - abs(y - i)) * max(0, 1 - abs(x - j)) * cells[i, j].item()
-            assert abs(out[row, column].item() - expected) < 1e-5
 
 
 def upsampled(maps: torch.Tensor, config) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Readers of the published files and of a folder of images; `open_source` picks one by its format's name."""
+"""Readers of published files, of a folder of images and of Parquet files; `open_source` picks one by its format."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from pathlib import Path
 
 from cocanet.data.sample import Source
 
-FORMATS = ("deepmind-tfrecord", "ocl-hdf5", "clevrtex", "shapestacks", "birds", "flowers", "folder")
+FORMATS = ("deepmind-tfrecord", "ocl-hdf5", "clevrtex", "shapestacks", "birds", "flowers", "folder", "parquet")
 PHOTOGRAPHS = ("birds", "flowers")
 """Published sets that nothing generates."""
+OWN = ("folder", "parquet")
+"""A user's own images, in whatever order they came: cropped to their central square, divided at random."""
 
 
 def open_source(
@@ -17,29 +19,40 @@ def open_source(
     *,
     split: str | None = None,
     size: int | None = None,
-    masks: Path | None = None,
+    masks: Path | str | None = None,
     skip_damaged: bool = False,
+    column: str | None = None,
 ) -> Source:
     """The samples at `path`, cropped and resized as the protocol says.
 
     `split` is train, val or test, or a variant of the set with a part, such as `clevr6/train` or
-    `ccs_all/test`; without it, everything. `size` replaces the protocol's final size, not its crop. `masks`
-    and `skip_damaged`, which leaves out what cannot be read, are for `folder` only.
+    `ccs_all/test`; without it, everything. `size` replaces the protocol's final size, not its crop. `masks`,
+    a folder or a column, and `skip_damaged`, which leaves out what cannot be read, are for `folder` and `parquet`;
+    `column`, that of the images, is for `parquet`.
     """
     if format not in FORMATS:
         raise ValueError(f"format {format!r}: expected one of {', '.join(FORMATS)}")
     if size is not None and not 1 <= size <= 4096:
         raise ValueError(f"size {size}: expected 1 to 4096 pixels")
+    if column is not None and format != "parquet":
+        raise ValueError(f"column {column!r}: only the format parquet has columns")
+    if format == "parquet":
+        from cocanet.data.readers.parquet import ParquetReader
+
+        labels = None if masks is None else str(masks)
+        return ParquetReader(path, split=split, size=size, column=column, masks=labels, skip_damaged=skip_damaged)
     if format == "folder":
         from cocanet.data.readers.folder import FolderReader
         from cocanet.data.readers.splits import no_split
 
         no_split(split, format)
-        return FolderReader(path, size=size, masks=masks, skip_damaged=skip_damaged)
+        folder = None if masks is None else Path(masks)
+        return FolderReader(path, size=size, masks=folder, skip_damaged=skip_damaged)
     if masks is not None:
-        raise ValueError(f"masks {masks}: only the format folder takes a folder of masks")
+        raise ValueError(f"masks {masks}: only the formats folder and parquet take masks apart")
     if skip_damaged:
-        raise ValueError(f"skip-damaged: of the format {format} every image counts; only folder may leave some out")
+        every = f"of the format {format} every image counts"
+        raise ValueError(f"skip-damaged: {every}; only folder and parquet may leave some out")
     return _published(format, path, split, size)
 
 

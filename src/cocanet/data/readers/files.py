@@ -16,6 +16,10 @@ class DamagedFile(ValueError):
     """One line that starts with the file, and the record where there is one."""
 
 
+class NoImages(DamagedFile):
+    """A file that is whole, but none of images."""
+
+
 @contextmanager
 def naming(where: str | Path) -> Iterator[None]:
     """Turn whatever a decoder raises into one line that starts with `where`.

@@ -51,10 +51,17 @@ def readable_suffixes() -> frozenset[str]:
     return frozenset(suffix for suffix, name in Image.registered_extensions().items() if name in formats)
 
 
-def read_picture(path: Path, *, upright: bool = False) -> Image.Image:
+def read_picture(path: Path, *, upright: bool = False, most_pixels: int | None = None) -> Image.Image:
     """The first frame of an image file, decoded; `upright` follows the camera's orientation tag."""
-    data = read_bytes(path)
-    with naming(path), warnings.catch_warnings():
+    return decode_picture(read_bytes(path), path, upright=upright, most_pixels=most_pixels)
+
+
+def decode_picture(
+    data: bytes, where: str | Path, *, upright: bool = False, most_pixels: int | None = None
+) -> Image.Image:
+    """The same of a file's bytes; `where` they are from is named if they are damaged. One of more than `most_pixels` is
+    refused undecoded."""
+    with naming(where), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         if data.startswith(PNG):
@@ -66,16 +73,26 @@ def read_picture(path: Path, *, upright: bool = False) -> Image.Image:
         except UnidentifiedImageError:
             # Pillow's own message names the buffer, which the user does not know.
             raise ValueError("not an image") from None
+        width, height = picture.size
+        if most_pixels is not None and width * height > most_pixels:
+            raise ValueError(f"{width}×{height} pixels; expected at most {most_pixels:,}")
         picture.load()
         if upright:
             ImageOps.exif_transpose(picture, in_place=True)
         return picture
 
 
-def read_image(path: Path, *, upright: bool = False) -> UInt8[np.ndarray, "h w 3"]:
+def read_image(path: Path, *, upright: bool = False, most_pixels: int | None = None) -> UInt8[np.ndarray, "h w 3"]:
     """An image file as 8-bit RGB, whatever it was (see `to_rgb`)."""
-    picture = read_picture(path, upright=upright)
-    with naming(path):
+    return decode_image(read_bytes(path), path, upright=upright, most_pixels=most_pixels)
+
+
+def decode_image(
+    data: bytes, where: str | Path, *, upright: bool = False, most_pixels: int | None = None
+) -> UInt8[np.ndarray, "h w 3"]:
+    """The same of a file's bytes."""
+    picture = decode_picture(data, where, upright=upright, most_pixels=most_pixels)
+    with naming(where):
         return np.asarray(to_rgb(picture))
 
 

@@ -1,0 +1,149 @@
+"""Who may ask: only pages of this server, by its own address, and from elsewhere only with the token."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; style-src 'self'; script-src 'self'; "
+    "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the server listens, and the token that it asks for beyond this machine."""
+
+    host: str
+    port: int
+    token: str | None = None
+
+    @property
+    def url(self) -> str:
+        """What to open in a browser."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else host
+        return f"http://{host}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+
+    @property
+    def cookie(self) -> str:
+        return f"coca-{self.port}"
+
+    def answers_to(self, host: str) -> bool:
+        """Whether a Host header names this server; a name that leads here by accident or malice does not."""
+        try:
+            name, port = urlsplit(f"//{host}").hostname or "", urlsplit(f"//{host}").port or 80
+        except ValueError:
+            return False
+        if port != self.port:
+            return False
+        if name in ("127.0.0.1", "localhost", "::1", self.host):
+            return True
+        return self.host in ("0.0.0.0", "::") and _is_address(name)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a server there can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Guard:
+    """Stands before the server and turns away, in words, whoever may not ask."""
+
+    def __init__(self, app: App, address: Address) -> None:
+        self.app, self.address = app, address
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await (self.app(scope, receive, send) if scope["type"] == "lifespan" else _close(send))
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        cookie = None
+        opening = scope["method"] == "GET" and scope["path"] == "/"
+        refused = self._refusal(headers, opening)
+        if refused is None and self.address.token is not None:
+            given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
+            if self._is_token(given):
+                cookie = f"{self.address.cookie}={self.address.token}; HttpOnly; SameSite=Strict; Path=/"
+            elif not self._is_token(_cookie(headers.get("cookie", ""), self.address.cookie)):
+                refused = 401, "this page needs its token: open the address that `coca explore` printed"
+
+        async def guarded(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message["headers"]}
+                added = {**HEADERS, **({"Set-Cookie": cookie} if cookie else {})}
+                fresh = [(name.lower().encode(), value.encode()) for name, value in added.items()]
+                message["headers"] = [*message["headers"], *(pair for pair in fresh if pair[0] not in there)]
+            await send(message)
+
+        if refused is not None:
+            await _say(guarded, *refused)
+            return
+        await self.app(scope, receive, guarded)
+
+    def _refusal(self, headers: dict[str, str], opening: bool) -> tuple[int, str] | None:
+        """Why a request is turned away, if it is; to open the page, a link from anywhere will do."""
+        host = headers.get("host", "")
+        if not self.address.answers_to(host):
+            return 421, f"this server does not answer to {host!r}; open the address that `coca explore` printed"
+        origin = headers.get("origin")
+        if origin is not None and origin != f"http://{host}":
+            return 403, f"a page of {origin!r} may not ask this server anything"
+        if not opening and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return 403, "another site may not ask this server anything"
+        return None
+
+    def _is_token(self, given: str) -> bool:
+        assert self.address.token is not None
+        return hmac.compare_digest(given.encode(), self.address.token.encode())
+
+
+def _cookie(header: str, name: str) -> str:
+    try:
+        found = SimpleCookie(header).get(name)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+async def _say(send: Send, status: int, words: str) -> None:
+    body = json.dumps({"error": words}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _close(send: Send) -> None:
+    await send({"type": "websocket.close", "code": 1008})

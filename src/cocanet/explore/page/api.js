@@ -1,0 +1,57 @@
+// Asking the server: JSON, or messages of a header and arrays; what it refuses becomes an Error in its words.
+
+const TYPES = { uint8: Uint8Array, uint16: Uint16Array, int32: Int32Array, int64: BigInt64Array, float32: Float32Array, float64: Float64Array };
+
+async function ask(path, options = {}) {
+  let answer;
+  try {
+    answer = await fetch(path, { cache: "no-store", ...options });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("the server does not answer; is `coca explore` still running?");
+  }
+  if (!answer.ok) {
+    let said = `the server answered ${answer.status}`;
+    try { said = (await answer.json()).error ?? said; } catch { /* no words came */ }
+    const error = new Error(said);
+    error.status = answer.status;
+    throw error;
+  }
+  return answer;
+}
+
+export const json = async (path, options) => (await ask(path, options)).json();
+export const blob = async (path, options) => (await ask(path, options)).blob();
+
+export async function message(path, options) {
+  const data = await (await ask(path, options)).arrayBuffer();
+  const length = new DataView(data).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
+  const arrays = {};
+  for (const [name, place] of Object.entries(header.arrays)) {
+    const count = place.shape.reduce((product, side) => product * side, 1);
+    const values = new TYPES[place.type](data, 4 + length + place.at, count);
+    arrays[name] = { values, shape: place.shape };
+  }
+  return { ...header, arrays };
+}
+
+export const image = (model, key) => `/api/models/${encodeURIComponent(model)}/images/${encodeURIComponent(key)}`;
+
+export function query(given) {
+  const there = Object.entries(given).filter(([, value]) => value !== null && value !== undefined);
+  return there.length ? "?" + new URLSearchParams(there.map(([name, value]) => [name, String(value)])) : "";
+}
+
+// One request at a time; of those that come meanwhile only the last is made.
+export function latest(run) {
+  let busy = false, waiting = null;
+  return async function go(...given) {
+    if (busy) { waiting = given; return; }
+    busy = true;
+    try { await run(...given); } finally {
+      busy = false;
+      if (waiting) { const next = waiting; waiting = null; go(...next); }
+    }
+  };
+}

@@ -1,0 +1,1 @@
+"""What a training leaves behind: its folder, its checkpoints and its journal."""

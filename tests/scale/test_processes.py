@@ -1,0 +1,163 @@
+"""Workers of this machine: the same bytes whatever their number, and whatever becomes of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from cocanet.scale.processes import segment_by_processes
+from cocanet.scale.run import segment_many
+from cocanet.scale.settings import ScaleSettings
+from cocanet.scale.work import Work
+from cocanet.segment.batches import Item, batches
+from cocanet.segment.result import Segmentation
+from cocanet.segment.settings import OutputSettings, SegmentSettings
+from cocanet.segment.unfinished import NAME
+from tests.scale.conftest import BATCH, contents
+from tests.segment.models import real
+
+
+@dataclass(frozen=True)
+class CountObjects:
+    """An encoder that brings down its worker at some images: always, or as often as there are files to delete."""
+
+    deadly: tuple[str, ...] = ()
+    lives: Path | None = None
+
+    def __call__(self, item: Item, found: Segmentation) -> int:
+        if item.file_name in self.deadly:
+            left = None if self.lives is None else next(self.lives.iterdir(), None)
+            if self.lives is None or left is not None:
+                if left is not None:
+                    left.unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return len(found.objects)
+
+
+def work_of(place: Any, encode: Any) -> Work:
+    return Work(place.weights, "cpu", "last", SegmentSettings(), encode, {})
+
+
+def outcomes(place: Any, encode: Any, workers: int = 2) -> list[Any]:
+    inputs = place.inputs(place.path / "nowhere")
+    return list(segment_by_processes(work_of(place, encode), batches(inputs, BATCH), workers))
+
+
+def test_mistakes(place, tmp_path):
+    with pytest.raises(ValueError, match="workers must be at least 1; got 0"):
+        ScaleSettings(workers=0)
+    with pytest.raises(ValueError, match="it must be one that was loaded from a name or a path"):
+        segment_many(real(), place.inputs(tmp_path / "o"), OutputSettings(tmp_path / "o"), scale=ScaleSettings(1))
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_bytes_do_not_depend_on_the_number_of_workers(place, tmp_path, workers):
+    told: list[int] = []
+    done = place.run(tmp_path / "out", ScaleSettings(workers), progress=told.append)
+    assert contents(tmp_path / "out") == contents(place.path / "files")
+    assert (done.images, done.behind, [failure.path.name for failure in done.failures]) == (29, 30, ["3.png"])
+    assert told == sorted(told)
+    assert told[-1] == 30
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_nothing(place, tmp_path):
+    killed: list[int] = []
+
+    def kill(behind: int) -> None:
+        if behind == 1 and not killed:
+            child = multiprocessing.active_children()[0]
+            killed.append(child.pid or 0)
+            os.kill(killed[0], signal.SIGKILL)
+
+    place.run(tmp_path / "out", ScaleSettings(2), progress=kill)
+    assert killed
+    assert contents(tmp_path / "out") == contents(place.path / "files")
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_run_that_is_stopped(place, tmp_path):
+    def stop(behind: int) -> None:
+        if behind == 1:
+            assert multiprocessing.active_children()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="run the same command to go on") as stopped:
+        place.run(tmp_path / "out", ScaleSettings(1), progress=stop)
+    assert multiprocessing.active_children() == [], stopped
+    place.run(tmp_path / "out", ScaleSettings(1))
+    assert contents(tmp_path / "out") == contents(place.path / "files")
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_at_its_work_is_replaced(place, tmp_path):
+    """Twice at the same image; the third worker gets through, in the company of the same images."""
+    for life in range(2):
+        (tmp_path / str(life)).touch()
+    found = outcomes(place, CountObjects(("9.png",), tmp_path))
+    expected = outcomes(place, CountObjects(), workers=1)
+    assert found == expected
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_an_image_that_brings_down_every_worker_is_listed(place):
+    found = outcomes(place, CountObjects(("9.png",)))
+    assert [outcome.item.number for outcome in found] == list(range(30))
+    errors = {outcome.item.file_name: outcome.error for outcome in found if outcome.error}
+    assert errors == {"3.png": "the file is empty", "9.png": "3 workers died of it (signal 9)"}
+
+
+@pytest.mark.slow
+def test_weights_that_workers_cannot_load_end_the_run(place):
+    broken = Work("nothing", "cpu", "last", SegmentSettings(), CountObjects(), {})
+    items = batches(place.inputs(place.path / "nowhere"), BATCH)
+    with pytest.raises(ValueError, match="there is no file or folder 'nothing'"):
+        list(segment_by_processes(broken, items, 2))
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+def test_killed_altogether_and_started_again(place, tmp_path):
+    """The command and its workers at once, as a machine that stops; then the same command."""
+    photos, out, whole = (tmp_path / name for name in ("photos", "out", "whole"))
+    photos.mkdir()
+    for number in range(20):  # large ones last, so that there is time to be killed
+        side = 16 if number < 8 else 1200
+        Image.new("RGB", (side, side), (number, 90, 9)).save(photos / f"{number}.png")
+    (photos / "3.png").write_bytes(b"")
+    command = [sys.executable, "-m", "cocanet", "segment", place.weights, str(photos), "--batch", str(BATCH)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def noted() -> int:
+        return (out / NAME).read_bytes().count(b"\n") - 1 if (out / NAME).exists() else 0
+
+    workers = [*command, "--out", str(out), "--workers", "2"]
+    with subprocess.Popen(workers, env=environment, start_new_session=True, stdout=subprocess.DEVNULL) as running:
+        while running.poll() is None and noted() < BATCH:
+            time.sleep(0.01)
+        os.killpg(running.pid, signal.SIGKILL)
+    assert running.returncode == -signal.SIGKILL, "it was over before it could be killed"
+    assert not (out / "objects.json").exists()
+    again, other = (
+        subprocess.run([*command, "--out", str(where)], env=environment, capture_output=True, text=True, check=False)
+        for where in (out, whole)
+    )
+    for run in (again, other):
+        assert run.returncode == 1
+        assert "3.png: the file is empty" in run.stderr
+    assert "that an earlier run had done" in again.stdout
+    assert contents(out) == contents(whole)

@@ -1,0 +1,94 @@
+"""What a release holds, read from the files that would be published."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from importlib.util import find_spec
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from tools.release import brought_by, build, oldest_and_newest, read_metadata
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+EXTRAS = {
+    "render": {"mujoco"},
+    "explore": {"fastapi", "uvicorn"},
+    "onnx": {"onnx", "onnxruntime", "onnxscript"},
+    "parquet": {"pyarrow"},
+    "ray": {"pyarrow", "ray"},
+    "hub": {"huggingface-hub"},
+    "datasets": {"datasets"},
+    "docs": {"mkdocs-material", "mkdocstrings"},
+    "tensorboard": {"tensorboard"},
+}
+"""What each brings, and no more; `dev` may bring anything."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (find_spec("build") and find_spec("hatchling")), reason="a release needs cocanet[dev]"),
+]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+def files_of(folder: Path) -> set[str]:
+    return {
+        str(path.relative_to(folder.parent))
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def test_the_wheel_is_the_package_and_nothing_else(wheel):
+    with ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+        (entries,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("entry_points.txt")]
+    assert held == files_of(SOURCE / "cocanet")
+    assert {"cocanet/py.typed", "cocanet/shipped/tetrominoes.safetensors", "cocanet/runs/folder.py"} <= held
+    assert "coca = cocanet.__main__:main" in entries
+
+
+def test_the_sdist_has_what_it_takes_to_build_and_test_and_no_more(wheel):
+    (path,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        held = {name.split("/", 1)[1] for name in archive.getnames()}
+    assert {f"src/{name}" for name in files_of(SOURCE / "cocanet")} <= held
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "constraints.txt", "mkdocs.yml", "tests/test_release.py"} <= held
+    assert {name.split("/")[0] for name in held} == {
+        *("src", "tests", "docs", "benchmarks", "tools"),
+        *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
+        *("pyproject.toml", "constraints.txt", "Makefile", "mkdocs.yml", "PKG-INFO", ".gitignore"),
+    }
+    assert not [name for name in held if re.search(r"__pycache__|\.pyc$|\.tmp$|(^|/)(site|runs|demo)/last", name)]
+
+
+def test_extras_bring_only_what_they_say(wheel):
+    metadata = read_metadata(wheel)
+    assert set(metadata.get_all("Provides-Extra")) == {*EXTRAS, "dev"}
+    for extra, packages in EXTRAS.items():
+        assert brought_by(metadata, extra) == packages, extra
+    assert not brought_by(metadata) & set().union(*EXTRAS.values())
+
+
+def test_metadata_is_complete(wheel):
+    metadata = read_metadata(wheel)
+    assert metadata["License-Expression"] == "MIT"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert "finds the objects in your images" in metadata.get_payload()
+    minors = [int(found) for found in re.findall(r":: Python :: 3\.(\d+)", str(metadata))]
+    assert metadata["Requires-Python"] == f">=3.{min(minors)}"
+    assert f"version: {metadata['Version']}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_pythons_are_looked_for_on_the_path(wheel, tmp_path, monkeypatch):
+    for name, code in {"python3.9": 0, "python3.11": 0, "python3.12": 0, "python3.13": 0, "python3.14": 127}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=None)
+    assert oldest_and_newest(read_metadata(wheel)) == ["python3.11", "python3.13"]

@@ -1,0 +1,127 @@
+"""What the manual gets when it is built (`make docs`): every command's help, the changelog, notes for contributors.
+
+MkDocs calls the functions that are named `on_…`. A page of `docs/` shows the help texts where it says `{{ commands }}`;
+they come from the commands themselves, so that they cannot fall behind.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+BORROWED = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+"""Pages whose text lies beside the README."""
+PLACE = "{{ commands }}"
+REFERENCE = "api/"
+COLUMNS = 84
+UNTOLD = {"coca train": ("auto",)}
+"""Commands with flags of their own that the one above does not offer by name."""
+
+
+class Help(NamedTuple):
+    """What a command says about itself."""
+
+    command: str
+    text: str
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    config.nav = unfolded(config.nav, Path(config.docs_dir))
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for page, source in BORROWED.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=as_page(text)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
+    if PLACE in markdown:
+        markdown = markdown.replace(PLACE, "\n".join(section(help) for help in all_help()))
+    # Who searches for a word wants to be told about it first, and then to be shown code.
+    if page.file.src_uri.startswith(REFERENCE):
+        page.meta.setdefault("search", {"boost": 0.1})
+    return _with_titles(markdown, page.file, files)
+
+
+def unfolded(menu: Any, docs: Path) -> Any:
+    """The menu, with the pages of a folder where it says `NAME/`."""
+    match menu:
+        case str() if menu.endswith("/"):
+            return [{page.stem: page.relative_to(docs).as_posix()} for page in sorted((docs / menu).glob("*.md"))]
+        case dict():
+            return {title: unfolded(below, docs) for title, below in menu.items()}
+        case list():
+            return [unfolded(entry, docs) for entry in menu]
+    return menu
+
+
+def as_page(text: str) -> str:
+    """A file beside the README as a page of the manual, where what it calls docs/NAME is called NAME."""
+    return re.sub(r"\]\(docs/", "](", text)
+
+
+def _with_titles(markdown: str, source: File, files: Files) -> str:
+    """Links that show a file's name, as is right beside the code, show the title of its page instead."""
+
+    def titled(link: re.Match[str]) -> str:
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(source.src_uri), link[1]))
+        target = files.get_file_from_path(place)
+        return f"[{title_of(target.content_string)}]({link[1]}{link[2] or ''})" if target else link[0]
+
+    return re.sub(r"\[[\w/-]+\.md\]\(([\w./-]+\.md)(#[\w-]+)?\)", titled, markdown)
+
+
+def title_of(text: str) -> str:
+    """What a page's first heading says."""
+    heading = re.search(r"^# (.+)$", text, flags=re.MULTILINE)
+    if heading is None:
+        raise PluginError(f"a page that others link to has no title; it begins {text[:60]!r}")
+    return heading[1]
+
+
+def section(help: Help) -> str:
+    """A heading, what the command says of itself as prose, and its flags in the boxes it draws around them."""
+    usage, said = help.text.split("\n\n", 1)
+    prose, drawn, boxes = said.partition("╭")
+    level = "##" if len(help.command.split()) <= 2 else "###"
+    fence = f"```text\n{usage.strip()}\n\n{drawn}{boxes.rstrip()}\n```"
+    return f'{level} {help.command}\n\n{prose.strip()}\n\n<div class="help" markdown="1">\n\n{fence}\n\n</div>\n'
+
+
+def all_help(command: str = "coca") -> Iterator[Help]:
+    """Of a command and of all below it, each by asking it."""
+    own = Help(command, _ask(command))
+    yield own
+    for name in (*offered(own.text), *UNTOLD.get(command, ())):
+        yield from all_help(f"{command} {name}")
+
+
+def offered(text: str) -> list[str]:
+    """The commands that a help text's first line offers: `usage: coca [-h] {demo,train}`."""
+    usage = text.split("\n\n")[0]
+    choice = re.fullmatch(r"usage: [a-z ]+ \[-h\]\s+\{([\w,-]+)\}\s*", usage)
+    return choice[1].split(",") if choice else []
+
+
+def _ask(command: str) -> str:
+    words = [sys.executable, "-m", "cocanet", *command.split()[1:], "--help"]
+    settings = {"COLUMNS": str(COLUMNS), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(words, env=os.environ | settings, capture_output=True, encoding="utf-8")
+    if done.returncode:
+        raise PluginError(f"`{command} --help` ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
