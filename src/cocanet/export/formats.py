@@ -32,6 +32,8 @@ def write_onnx(path: Path, program: torch.export.ExportedProgram, head: Head) ->
     for graph in (model.graph, *model.functions.values()):
         for node in onnx_ir.traversal.RecursiveGraphIterator(graph):
             node.metadata_props.clear()
+    for value in (*model.graph.inputs, *model.graph.outputs):
+        value.shape = onnx_ir.Shape([side if isinstance(side, int) else "batch" for side in value.shape])
     model.metadata_props[KEY] = head.to_json()
     model.producer_name, _, model.producer_version = head.program.partition(" ")
     made.save(path)

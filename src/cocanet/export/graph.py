@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Sequence
 
@@ -53,10 +54,11 @@ class FromImages(nn.Module):
 @torch.no_grad()
 def trace(model: CocaNet, names: Sequence[str]) -> torch.export.ExportedProgram:
     """The model as a program of torch's own operators, for batches of any size."""
+    alone = copy.deepcopy(model).requires_grad_(False)
     examples = torch.rand(EXAMPLES, 3, *model.config.image_size, generator=torch.Generator().manual_seed(0))
     batch = torch.export.Dim("batch", min=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.export.export(
-            FromImages(model, names).eval(), (examples,), dynamic_shapes={INPUT: {0: batch}}, strict=False
+            FromImages(alone, names).eval(), (examples,), dynamic_shapes={INPUT: {0: batch}}, strict=False
         )
