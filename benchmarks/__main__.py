@@ -10,6 +10,8 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.encoders import SUBJECTS as ENCODERS
+from benchmarks.encoders import images_per_second
 from benchmarks.measure import measure_apart
 from benchmarks.scaling import config_for, encoder_seconds_per_pixel
 from cocanet.presets.rivals import MODELS
@@ -34,7 +36,7 @@ SIDES = (32, 64, 128, 256)
 class Benchmarks:
     """Measure a training step of each preset on this machine's CPU."""
 
-    part: Literal["speed", "rivals", "compile", "memory", "scaling", "all"] = "all"
+    part: Literal["speed", "rivals", "compile", "encoders", "memory", "scaling", "all"] = "all"
     threads: int = 2
     repeats: int = 10
 
@@ -42,7 +44,14 @@ class Benchmarks:
 def main() -> None:
     chosen = tyro.cli(Benchmarks, prog="python -m benchmarks")
     console = Console(width=110)
-    parts = {"speed": speed, "rivals": rivals, "compile": compiled, "memory": memory, "scaling": scaling}
+    parts = {
+        "speed": speed,
+        "rivals": rivals,
+        "compile": compiled,
+        "encoders": encoders,
+        "memory": memory,
+        "scaling": scaling,
+    }
     for name, part in parts.items():
         if chosen.part in (name, "all"):
             console.print(part(chosen))
@@ -100,6 +109,18 @@ def compiled(chosen: Benchmarks) -> Table:
         after = measure_apart(preset, batch, "compiled", chosen.repeats, chosen.threads)
         ratio = f"{plain.seconds / after.seconds:.2f}×"
         table.add_row(preset, str(batch), f"{plain.seconds:.3f}", f"{after.seconds:.3f}", ratio)
+    return table
+
+
+def encoders(chosen: Benchmarks) -> Table:
+    """Images a second from images to slots and masks, without decoders."""
+    torch.set_num_threads(chosen.threads)
+    table = Table(title=f"Encoders alone, {chosen.threads} threads, images/s, medians of {chosen.repeats}")
+    for column in ("images", "batch", "coca-net", "coca-net -cpu", *MODELS):
+        table.add_column(column, justify="left" if column == "images" else "right")
+    for data_set, batch in ENCODERS:
+        rates = images_per_second(data_set, batch, chosen.repeats)
+        table.add_row(data_set, str(batch), *(f"{rate:.1f}" for rate in rates.values()))
     return table
 
 

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from cocanet.models.build import build
     from cocanet.models.coca_net import CocaNet
     from cocanet.models.output import Output
+    from cocanet.segment.loading import load
     from cocanet.segment.result import Segmentation
-    from cocanet.segment.segmenter import Segmenter, load
+    from cocanet.segment.segmenter import Segmenter
 
     __version__: str
 
@@ -19,7 +20,7 @@ __all__ = ["CocaNet", "Output", "Segmentation", "Segmenter", "__version__", "bui
 
 _HOMES = {
     "build": "cocanet.models.build",
-    "load": "cocanet.segment.segmenter",
+    "load": "cocanet.segment.loading",
     "CocaNet": "cocanet.models.coca_net",
     "Output": "cocanet.models.output",
     "Segmentation": "cocanet.segment.result",

@@ -114,7 +114,7 @@ def test_stopped_before_any_image(place, capsys, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cocanet.segment.segmenter.load", stop)
+    monkeypatch.setattr("cocanet.segment.loading.load", stop)
     assert exit_code("w.safetensors", "photos") == 128 + signal.SIGINT
     assert capsys.readouterr().err == "coca: interrupted\n"
 

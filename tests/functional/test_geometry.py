@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from cocanet.functional.geometry import PIXEL_INERTIA, Geometry, pixel_geometry, pool_geometry
+from cocanet.functional.geometry import Geometry, pixel_geometry, pool_geometry
+from cocanet.functional.pixels import PIXEL_INERTIA
 from tests.functional.scenes import as_nodes, random_geometry
 from tests.reference import equations
 

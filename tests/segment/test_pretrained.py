@@ -10,7 +10,8 @@ import torch
 
 from cocanet.cli import main
 from cocanet.data.store_writer import write_store
-from cocanet.segment.segmenter import Segmenter, load
+from cocanet.segment.loading import load
+from cocanet.segment.segmenter import Segmenter
 from cocanet.weights import shipped_names, trained
 from tests.segment.models import real, weights_file
 from tests.small_runs import Squares

@@ -21,6 +21,7 @@ from cocanet.cli.demo import Demo
 from cocanet.cli.doctor import Doctor
 from cocanet.cli.evaluate import Evaluate
 from cocanet.cli.explore import Explore
+from cocanet.cli.export import ExportModel
 from cocanet.cli.figure import DrawFigure
 from cocanet.cli.imports import Import
 from cocanet.cli.optional import registry
@@ -43,6 +44,7 @@ Command = (
     | Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Segment, tyro.conf.subcommand("segment")]
     | Annotated[Explore, tyro.conf.subcommand("explore")]
+    | Annotated[ExportModel, tyro.conf.subcommand("export")]
     | Annotated[DrawFigure, tyro.conf.subcommand("figure")]
     | Annotated[Scenes, tyro.conf.subcommand("scenes")]
     | Annotated[Import, tyro.conf.subcommand("import")]

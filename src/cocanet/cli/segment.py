@@ -35,8 +35,8 @@ class Segment:
     def run(self) -> None:
         from cocanet.cli.console import ConsoleWatcher
         from cocanet.scale.run import segment_many
+        from cocanet.segment.loading import load
         from cocanet.segment.paths import find_images
-        from cocanet.segment.segmenter import load
         from cocanet.segment.unfinished import check_output
 
         check_output(self.output)

@@ -246,3 +246,10 @@ class CocaNetConfig:
     def slots(self) -> int:
         """Slots per image in training."""
         return self.levels[-1].clusters
+
+    def window_pixels(self, level: int) -> Window:
+        """Rows and columns of the image that a window of a level, counted from 1, sees."""
+        height, width = (side // cells for side, cells in zip(self.image_size, self.grid, strict=True))
+        for part in self.levels[:level]:
+            height, width = height * part.window[0], width * part.window[1]
+        return height, width

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from cocanet.functional.palettes import binned_colours, palette_evidence
 from cocanet.functional.regrouping import SPREAD, places, regroup_masks
+from cocanet.functional.tracing import repeat
 
 FLOOR = 1e-6
 """Least value of a mask before its logarithm."""
@@ -56,7 +57,8 @@ def correct_masks(
 
     def corrected(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
         below = masks.clamp(min=FLOOR).log().masked_fill(~in_use[..., None, None], -torch.inf)
-        for _ in range(rounds):
+
+        def one_round(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
             logits = below
             if alike is not None:
                 logits = logits + neighbours * votes(masks, alike)
@@ -66,8 +68,9 @@ def correct_masks(
                 logits = logits + slots * explanation(masks, images, noise)
             if bins is not None:
                 logits = logits + palette * palette_evidence(masks, bins)
-            masks = logits.softmax(1)
-        return masks
+            return logits.softmax(1)
+
+        return repeat(one_round, masks, rounds)
 
     masks = corrected(masks)
     if regroup and rounds:

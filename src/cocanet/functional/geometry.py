@@ -10,10 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from cocanet.config.windows import Window
+from cocanet.functional.pixels import PIXEL_INERTIA
 from cocanet.functional.windows import partition
-
-PIXEL_INERTIA = 1 / 6
-"""Moment of inertia of a unit square about its centre."""
 
 EMPTY = 1e-8
 """A cluster of less mass than this has no centre of mass of its own."""

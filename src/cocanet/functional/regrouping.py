@@ -14,6 +14,8 @@ from einops import rearrange, reduce
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from cocanet.functional.tracing import settle
+
 SPREAD = 0.005
 """Added to the variance of a place, where an image is 2 × 2: a group of one pixel is a disc of some pixels."""
 DOUBT = 0.1
@@ -52,27 +54,33 @@ def pieces(labels: Int[Tensor, "b h w"]) -> Int[Tensor, "b h w"]:
     height, width = labels.shape[-2:]
     around = _around(labels, -1)
     own = torch.arange(height * width, device=labels.device)
-    names = own.view(height, width).expand_as(labels)
-    while True:
+
+    def spread(names: Int[Tensor, "b h w"]) -> tuple[Bool[Tensor, ""], tuple[Tensor]]:
         near = torch.where(around == labels.unsqueeze(1), _around(names, -1), -1).amax(1)
         # A piece's name learns of what any of its pixels saw, then every pixel asks its name for its own.
         best = torch.maximum(names, near).flatten(1)
         known = own.expand_as(best).scatter_reduce(1, names.flatten(1), best, "amax")
         found = known.gather(1, known.gather(1, best)).view_as(labels)
-        if torch.equal(found, names):
-            return found
-        names = found
+        return (found != names).any(), (found,)
+
+    (names,) = settle(spread, (own.view(height, width).expand_as(labels),), height * width)
+    return names
 
 
 def largest(
     names: Int[Tensor, "b h w"], most: int, smallest: float
 ) -> tuple[Int[Tensor, "b h w"], Bool[Tensor, "b p"]]:
-    """Every pixel's piece as a rank by area, `most` where it is too small to have one; and which ranks there are."""
+    """Every pixel's piece as a rank by area, `most` where it is too small to have one; and which ranks there are.
+
+    Of pieces of one area, such as two things of one kind, that with the larger name comes first.
+    """
     flat = names.flatten(1)
-    most = min(most, flat.shape[1])
+    pixels = flat.shape[1]
+    most = min(most, pixels)
     area = torch.zeros_like(flat).scatter_add(1, flat, torch.ones_like(flat))
-    top, index = area.topk(most, -1)
-    counted = top >= max(1.0, smallest * flat.shape[1])
+    # No two keys are equal: which of equal ones comes first would differ from device to device.
+    key, index = (area * pixels + torch.arange(pixels, device=names.device)).topk(most, -1)
+    counted = key // pixels >= max(1.0, smallest * pixels)
     rank = torch.arange(most, device=names.device).expand_as(index)
     table = torch.full_like(flat, most).scatter(1, index, torch.where(counted, rank, most))
     return table.gather(1, flat).view_as(names), counted
@@ -83,7 +91,7 @@ def moments(ranks: Int[Tensor, "b h w"], colours: Float[Tensor, "b c h w"], coun
     row, column = places((ranks.shape[-2], ranks.shape[-1]), colours)
     place = torch.stack((torch.ones_like(row), row, column, row**2, row * column, column**2))
     values = torch.cat(
-        (place.expand(len(ranks), -1, -1, -1), reduce(colours**2, "b c h w -> b 1 h w", "sum"), colours), 1
+        (place.expand(ranks.shape[0], -1, -1, -1), reduce(colours**2, "b c h w -> b 1 h w", "sum"), colours), 1
     )
     member = F.one_hot(ranks.flatten(1), count + 1).to(colours.dtype)
     return (values.flatten(2) @ member).mT[:, :count]
@@ -113,24 +121,24 @@ def merge_pieces(
     """The group of each piece, called by one of its pieces: pairs merge while that pays or they are too many."""
     batch, count = counted.shape
     group = torch.arange(count, device=of.device).repeat(batch, 1)
-    alive = counted.clone()
     image = torch.arange(batch, device=of.device)
-    of = of.clone()
     itself = torch.eye(count, dtype=torch.bool, device=of.device)
-    for _ in range(count - 1):
+
+    def merge(of: Tensor, alive: Tensor, group: Tensor) -> tuple[Bool[Tensor, ""], tuple[Tensor, Tensor, Tensor]]:
         alone = description_length(of, noise)
         together = description_length(of.unsqueeze(1) + of.unsqueeze(2), noise)
         price = together - alone.unsqueeze(1) - alone.unsqueeze(2)
         price = price.masked_fill(itself | ~(alive.unsqueeze(1) & alive.unsqueeze(2)), torch.inf)
         cheapest, pair = price.flatten(1).min(-1)
         merges = cheapest.isfinite() & ((cheapest < 0) | (alive.sum(-1) > most))
-        if not merges.any():
-            break
         into, gone = pair // count, pair % count
+        of, alive = of.clone(), alive.clone()
         of[image, into] += of[image, gone] * merges.unsqueeze(-1)
         alive[image, gone] &= ~merges
         group = torch.where((group == gone.unsqueeze(-1)) & merges.unsqueeze(-1), into.unsqueeze(-1), group)
-    return group
+        return merges.any(), (of, alive, group)
+
+    return settle(merge, (of, counted, group), count - 1)[-1]
 
 
 def _slots_of(
@@ -155,7 +163,7 @@ def _overlap(
     ranks: Int[Tensor, "b h w"], labels: Int[Tensor, "b h w"], count: int, slots: int
 ) -> Float[Tensor, "b p k"]:
     pair = ranks.flatten(1) * slots + labels.flatten(1)
-    pixels = torch.zeros(len(ranks), (count + 1) * slots, device=ranks.device)
+    pixels = torch.zeros(ranks.shape[0], (count + 1) * slots, device=ranks.device)
     return pixels.scatter_add(1, pair, torch.ones_like(pair, dtype=pixels.dtype)).view(-1, count + 1, slots)[:, :count]
 
 

@@ -19,6 +19,7 @@ from cocanet.functional.clustering import (
 from cocanet.functional.compactness import compactness
 from cocanet.functional.geometry import Geometry, pool_geometry
 from cocanet.functional.pooling import pool
+from cocanet.functional.tracing import exporting
 from cocanet.layers.linear import MLP, linear
 from cocanet.layers.norm import GroupNorm
 from cocanet.layers.precision import full_precision
@@ -146,7 +147,8 @@ class CocaLayer(nn.Module):
         batch, windows, nodes = points.lengths.shape
         if self.anchor_rule == "random":
             return torch.rand(batch, windows, len(self.candidates), device=points.lengths.device)
-        piece = max(1, CHUNK.get(points.lengths.device.type, 2**26) // (batch * windows * nodes))
+        images = 1 if exporting() else batch
+        piece = max(1, CHUNK.get(points.lengths.device.type, 2**26) // (images * windows * nodes))
         if piece >= nodes == len(self.candidates):
             return self._score(points, points, geometry, geometry.position, scale)
         return torch.cat(

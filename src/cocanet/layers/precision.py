@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
+from cocanet.functional.tracing import exporting
 
-def full_precision(like: Tensor) -> torch.autocast:
+
+def full_precision(like: Tensor) -> AbstractContextManager[object]:
     """A context without autocast on that tensor's device: masks are products of many small numbers."""
-    return torch.autocast(like.device.type, enabled=False)
+    # A graph has one precision, and no word for this.
+    return nullcontext() if exporting() else torch.autocast(like.device.type, enabled=False)

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from cocanet.config import ConvConfig, DecoderConfig
+from cocanet.functional.tracing import exporting
 from cocanet.layers.linear import conv, transposed_conv
 from cocanet.layers.position import OffsetEmbedding, PositionEmbedding
 
@@ -79,6 +80,10 @@ def cut_out(
 ) -> Float[Tensor, "m c height width"]:
     """Pieces of one size out of an image."""
     height, width = size
+    if exporting():
+        row, column = corners.unbind(-1)
+        rows, columns = (x[:, None] + torch.arange(side) for x, side in ((row, height), (column, width)))
+        return image[:, rows[:, :, None], columns[:, None]].transpose(0, 1)
     return torch.stack([image[:, r : r + height, c : c + width] for r, c in corners.tolist()])
 
 

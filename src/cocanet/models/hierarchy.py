@@ -75,7 +75,7 @@ class HierarchyLevel(nn.Module):
         rows, columns = grid_after(self.grid, self.window)
 
         def on_grid(x: Tensor) -> Tensor:
-            return x.view(len(x), rows, columns, *x.shape[2:])
+            return x.view(x.shape[0], rows, columns, *x.shape[2:])
 
         above = Nodes(
             features=on_grid(found.features),

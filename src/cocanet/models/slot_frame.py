@@ -62,7 +62,7 @@ def local_centres(
     top = levels[-1].clusters
     image_size = (masks.shape[-2], masks.shape[-1])
     nodes = levels[-2].clusters.geometry if len(levels) > 1 else pixel_geometry(*image_size, device=masks.device)
-    batch = len(masks)
+    batch = masks.shape[0]
     area, position = nodes.area.reshape(-1, top.masks.shape[-1]), nodes.position.reshape(-1, top.masks.shape[-1], 2)
     if over_nodes is None:
         most = (top.masks[:, 0, -1] * area).argmax(-1, keepdim=True)

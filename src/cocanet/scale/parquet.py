@@ -13,10 +13,10 @@ from typing import Any
 
 from cocanet.extras import extra
 from cocanet.files import write_atomically, writing
+from cocanet.segment.base import AnySegmenter
 from cocanet.segment.batches import Outcome
 from cocanet.segment.files import Done
 from cocanet.segment.paths import Failure, Inputs
-from cocanet.segment.segmenter import Segmenter
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 from cocanet.segment.unfinished import Log, describe
 
@@ -49,7 +49,7 @@ SCHEMA = pa.schema(
 class ParquetSink:
     """Collects rows until a part is full, then writes it."""
 
-    def __init__(self, segmenter: Segmenter, inputs: Inputs, output: OutputSettings, find: SegmentSettings) -> None:
+    def __init__(self, segmenter: AnySegmenter, inputs: Inputs, output: OutputSettings, find: SegmentSettings) -> None:
         self.inputs, self.output = inputs, output
         self.done = Done(failures=list(inputs.failures))
         self._job = describe(segmenter, inputs, output, find)

@@ -10,16 +10,16 @@ from cocanet.scale.processes import segment_by_processes
 from cocanet.scale.rows import encode_rows
 from cocanet.scale.settings import ScaleSettings
 from cocanet.scale.work import Work
+from cocanet.segment.base import AnySegmenter
 from cocanet.segment.batches import Encode, EncodeFiles, Item, Outcome, batches, segment_here
 from cocanet.segment.files import Done, FolderSink, Sink, drain, opened_folder
 from cocanet.segment.paths import Inputs
-from cocanet.segment.segmenter import Segmenter
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 from cocanet.segment.unfinished import check_output
 
 
 def segment_many(
-    segmenter: Segmenter,
+    segmenter: AnySegmenter,
     inputs: Inputs,
     output: OutputSettings,
     find: SegmentSettings | None = None,
@@ -50,7 +50,7 @@ Engine = Callable[[Iterator[list[Item]]], Generator[Outcome, None, None]]
 
 
 def _engine(
-    segmenter: Segmenter,
+    segmenter: AnySegmenter,
     inputs: Inputs,
     output: OutputSettings,
     find: SegmentSettings,
@@ -70,7 +70,7 @@ def _engine(
     return lambda items: segment_here(segmenter, items, inputs.sources, find, encode)
 
 
-def _sink_of(output: OutputSettings) -> Callable[[Segmenter, Inputs, OutputSettings, SegmentSettings], Sink]:
+def _sink_of(output: OutputSettings) -> Callable[[AnySegmenter, Inputs, OutputSettings, SegmentSettings], Sink]:
     if output.format == "parquet":
         from cocanet.scale.parquet import ParquetSink
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from jaxtyping import UInt8
 
+from cocanet.segment.base import AnySegmenter
 from cocanet.segment.labelling import Found, segmentation
 from cocanet.segment.paths import Inputs, output_names, read_pixels
 from cocanet.segment.result import Segmentation
-from cocanet.segment.segmenter import Segmenter
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 from cocanet.segment.sources import Images
 from cocanet.segment.writers import encode_results
@@ -105,7 +105,7 @@ def read_batches(items: Iterable[list[Item]], sources: Mapping[Path, Images]) ->
 
 
 def segment_batch(
-    segmenter: Segmenter, batch: list[Item], sources: Mapping[Path, Images], find: SegmentSettings, encode: Encode
+    segmenter: AnySegmenter, batch: list[Item], sources: Mapping[Path, Images], find: SegmentSettings, encode: Encode
 ) -> list[Outcome]:
     """Do one batch, one thing after the other: what a worker does."""
     done = []
@@ -116,7 +116,7 @@ def segment_batch(
 
 
 def segment_here(
-    segmenter: Segmenter,
+    segmenter: AnySegmenter,
     items: Iterable[list[Item]],
     sources: Mapping[Path, Images],
     find: SegmentSettings,
@@ -152,7 +152,7 @@ def _read(item: Item, sources: Mapping[Path, Images]) -> Picture:
 
 
 def _find(
-    segmenter: Segmenter, pictures: list[Picture], find: SegmentSettings
+    segmenter: AnySegmenter, pictures: list[Picture], find: SegmentSettings
 ) -> Iterator[tuple[Picture, Found | None]]:
     readable = [picture.pixels for picture in pictures if picture.pixels is not None]
     found = iter(segmenter.find(readable, find) if readable else [])

@@ -20,8 +20,9 @@ from cocanet.explain.nodes import window_cells
 from cocanet.explain.slots import SlotPictures, origins, scene_of, slot_pictures
 from cocanet.models.coca_net import CocaNet, Encoding
 from cocanet.models.decoder import Painting
+from cocanet.segment.base import found_in
 from cocanet.segment.labelling import segmentation
-from cocanet.segment.levels import found_in, level_masks
+from cocanet.segment.levels import level_masks
 from cocanet.segment.placement import Placement, model_view, place
 from cocanet.segment.result import Segmentation
 from cocanet.segment.settings import SegmentSettings
@@ -135,6 +136,6 @@ def explain(
     encoding = model.encode(as_images(view, device), *asked)
     levels = []
     for level in range(1, len(encoding.levels) + 1):
-        (found,) = found_in([pixels], [placement], level_masks(encoding, level, size))
+        (found,) = found_in([pixels], [placement], level_masks(model, encoding, level))
         levels.append(segmentation(found, settings))
     return Explanation(model, pixels, view, placement, tuple(levels), encoding, asked[1])

@@ -14,11 +14,11 @@ import numpy as np
 from PIL import Image
 
 from cocanet.files import locked, writing
+from cocanet.segment.base import AnySegmenter
 from cocanet.segment.batches import EncodeFiles, Outcome, batches, segment_here
 from cocanet.segment.coco import AnnotationFile
 from cocanet.segment.drawing import Tile, draw_contact_sheet, draw_overlay, make_tile
 from cocanet.segment.paths import Failure, Inputs
-from cocanet.segment.segmenter import Segmenter
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 from cocanet.segment.unfinished import Log, check_output, describe
 from cocanet.segment.writers import save_bytes, write
@@ -57,7 +57,7 @@ class Sink(Protocol):
 
 
 def segment_files(
-    segmenter: Segmenter,
+    segmenter: AnySegmenter,
     inputs: Inputs,
     output: OutputSettings,
     find: SegmentSettings | None = None,
@@ -117,7 +117,7 @@ def opened_folder(output: OutputSettings) -> Iterator[None]:
 class FolderSink:
     """Writes the files about each image, and at the end those about all of them."""
 
-    def __init__(self, segmenter: Segmenter, inputs: Inputs, output: OutputSettings, find: SegmentSettings) -> None:
+    def __init__(self, segmenter: AnySegmenter, inputs: Inputs, output: OutputSettings, find: SegmentSettings) -> None:
         self.inputs, self.output = inputs, output
         self.title = segmenter.source or segmenter.preset.name
         self.done = Done(failures=list(inputs.failures))

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageOps
-from torch import Tensor
 
 from cocanet.data.readers.images import decode_image, read_image, to_rgb
 
-ImageLike = str | Path | bytes | Image.Image | np.ndarray | Tensor
+
+@runtime_checkable
+class Tensorlike(Protocol):
+    """A tensor of torch, which nobody who brings none has to load."""
+
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def shape(self) -> Any: ...
+    def detach(self) -> Any: ...
+    def unbind(self, dim: int = 0) -> Any: ...
+
+
+ImageLike = str | Path | bytes | Image.Image | np.ndarray | Tensorlike
 
 _CHANNELS = (1, 3, 4)
 _EXPECTED = "expected an image: a path, the bytes of a file, a PIL image, a NumPy array or a tensor"
@@ -30,7 +42,7 @@ def separate(given: object) -> Sources:
     """One image, or the images of a list or of an array or tensor with a batch axis."""
     if isinstance(given, str | Path | bytes | Image.Image):
         return Sources([given], True)
-    if isinstance(given, Tensor):
+    if isinstance(given, Tensorlike):
         return Sources([given], True) if given.ndim == 3 else Sources(list(_batch_of_tensors(given)), False)
     if isinstance(given, np.ndarray):
         return Sources([given], True) if _is_one_image(given) else Sources(list(given), False)
@@ -50,14 +62,14 @@ def read_pixels(image: ImageLike, most_pixels: int | None = None) -> UInt8[np.nd
         return decode_image(image, "these bytes", upright=True, most_pixels=most_pixels)
     if isinstance(image, Image.Image):
         return np.asarray(to_rgb(ImageOps.exif_transpose(image)))
-    if isinstance(image, Tensor):
+    if isinstance(image, Tensorlike):
         return _pixels_of_tensor(image)
     if isinstance(image, np.ndarray):
         return _pixels_of_array(image)
     raise ValueError(f"{_EXPECTED}; got {type(image).__name__}")
 
 
-def _pixels_of_tensor(image: Tensor) -> UInt8[np.ndarray, "h w 3"]:
+def _pixels_of_tensor(image: Tensorlike) -> UInt8[np.ndarray, "h w 3"]:
     if image.ndim != 3 or image.shape[0] != 3:
         raise ValueError(f"expected a tensor of shape (3, height, width); got {tuple(image.shape)}")
     return _pixels_of_array(image.detach().permute(1, 2, 0).cpu().numpy())
@@ -104,8 +116,9 @@ def _is_one_image(array: np.ndarray) -> bool:
     raise ValueError(f"expected arrays of shape (h, w), (h, w, 3) or (h, w, 4), or a batch of them; got {array.shape}")
 
 
-def _batch_of_tensors(tensor: Tensor) -> Iterable[Tensor]:
+def _batch_of_tensors(tensor: Tensorlike) -> Iterable[Tensorlike]:
     if tensor.ndim != 4 or tensor.shape[1] != 3:
         expected = "(3, height, width) or (b, 3, height, width)"
         raise ValueError(f"expected a tensor of shape {expected}; got {tuple(tensor.shape)}")
-    return tensor.unbind(0)
+    images: Iterable[Tensorlike] = tensor.unbind(0)
+    return images

@@ -6,9 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Int, UInt8
-from torch import Tensor
 
 from cocanet.config.windows import Window
 from cocanet.segment.components import split_components
@@ -23,13 +21,13 @@ class Found(NamedTuple):
 
     pixels: UInt8[np.ndarray, "h w 3"]
     placement: Placement
-    masks: Float[Tensor, "k height width"]
+    masks: Float[np.ndarray, "k height width"]
     """At each place the masks of the clusters of the window there."""
-    vectors: Float[Tensor, "n d"]
+    vectors: Float[np.ndarray, "n d"]
     """Features of every cluster, window after window."""
     window: Window
     """Pixels of the model's image that share their clusters; all of them on the last level."""
-    reconstruction: Float[Tensor, "3 height width"] | None = None
+    reconstruction: Float[np.ndarray, "3 height width"] | None = None
 
 
 def segmentation(found: Found, settings: SegmentSettings | None = None, *, soft: bool = False) -> Segmentation:
@@ -43,7 +41,7 @@ def segmentation(found: Found, settings: SegmentSettings | None = None, *, soft:
     if least > 1:
         kept = _large_enough(found, numbers, least)
         if not kept.all():
-            numbers = _cluster_numbers(found, found.masks.masked_fill(~_over_image(found, kept), -1))
+            numbers = _cluster_numbers(found, np.where(_over_image(found, kept), found.masks, np.float32(-1)))
     order = _background_first(numbers)
     label_of = np.zeros(int(order.max()) + 1, dtype=np.int32)
     label_of[order] = np.arange(len(order), dtype=np.int32)
@@ -57,17 +55,17 @@ def segmentation(found: Found, settings: SegmentSettings | None = None, *, soft:
     return Segmentation(
         image=found.pixels,
         labels=labels,
-        slots=found.vectors.numpy()[order],
+        slots=found.vectors[order],
         numbers=order,
         confidence=mean_own_masks(found.masks, found.placement, found.window, seen, order % len(found.masks)),
         masks=_soft_masks(found, order) if soft else None,
-        reconstruction=None if painted is None else painted.permute(1, 2, 0).numpy(),
+        reconstruction=None if painted is None else painted.transpose(1, 2, 0),
     )
 
 
-def _cluster_numbers(found: Found, masks: Float[Tensor, "k height width"]) -> Int[np.ndarray, "h w"]:
+def _cluster_numbers(found: Found, masks: Float[np.ndarray, "k height width"]) -> Int[np.ndarray, "h w"]:
     """The cluster of every pixel that the model saw: window · clusters + cluster."""
-    cluster = largest_masks(masks, found.placement, found.window).numpy()
+    cluster = largest_masks(masks, found.placement, found.window)
     return cluster + len(masks) * _window_numbers(found) if _windows(found) != (1, 1) else cluster
 
 
@@ -91,10 +89,10 @@ def _large_enough(found: Found, numbers: Int[np.ndarray, "h w"], least: float) -
     return kept
 
 
-def _over_image(found: Found, clusters: Bool[np.ndarray, "windows k"]) -> Bool[Tensor, "k height width"]:
+def _over_image(found: Found, clusters: Bool[np.ndarray, "windows k"]) -> Bool[np.ndarray, "k height width"]:
     """What is said of each cluster, over the model's image."""
-    grid = torch.from_numpy(clusters.T.reshape(-1, *_windows(found)))
-    return grid.repeat_interleave(found.window[0], 1).repeat_interleave(found.window[1], 2)
+    grid = clusters.T.reshape(-1, *_windows(found))
+    return grid.repeat(found.window[0], 1).repeat(found.window[1], 2)
 
 
 def _background_first(numbers: Int[np.ndarray, "h w"]) -> Int[np.ndarray, " s"]:
@@ -105,7 +103,7 @@ def _background_first(numbers: Int[np.ndarray, "h w"]) -> Int[np.ndarray, " s"]:
 
 
 def _soft_masks(found: Found, order: Int[np.ndarray, " s"]) -> Float[np.ndarray, "s h w"]:
-    values = resample_masks(found.masks, found.placement, found.window).numpy()
+    values = resample_masks(found.masks, found.placement, found.window)
     windows, clusters = np.divmod(order, len(found.masks))
     masks = values[clusters]
     if _windows(found) != (1, 1):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Integer
 
-from cocanet.functional.geometry import PIXEL_INERTIA
+from cocanet.functional.pixels import PIXEL_INERTIA
 
 _BLOCK = 2**20
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from cocanet.config.plain import first_difference
 from cocanet.files import existing_parent, writing
+from cocanet.segment.base import AnySegmenter
 from cocanet.segment.paths import KINDS, Inputs
-from cocanet.segment.segmenter import Segmenter
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 
 NAME = "_unfinished.jsonl"
@@ -38,7 +38,7 @@ def check_output(output: OutputSettings) -> None:
         )
 
 
-def describe(segmenter: Segmenter, inputs: Inputs, output: OutputSettings, find: SegmentSettings) -> dict[str, Any]:
+def describe(segmenter: AnySegmenter, inputs: Inputs, output: OutputSettings, find: SegmentSettings) -> dict[str, Any]:
     """What two runs must have in common for one to go on with what the other left."""
     names = hashlib.sha256("\n".join(map(str, inputs.files)).encode())
     job = {

@@ -1,0 +1,48 @@
+"""Small models of every kind that an export has to carry, and a program that exports them.
+
+In a process of its own: the runtime checks of shapes, which tests run with, cannot be traced.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from cocanet.config import CocaNetConfig, DataConfig, DynamicSlots, FeedbackConfig, Preset
+from cocanet.models.build import build
+from cocanet.weights import write_weights
+from tests.tiny import DEEP, THREE, in_slot_frame, small, token_net
+
+ROUNDS = FeedbackConfig(rounds=2, reach=1, palette=1.0, regroup=True)
+MODELS: dict[str, CocaNetConfig] = {
+    "three": THREE,
+    "deep": replace(DEEP, norm="image"),
+    "feedback": small(feedback=ROUNDS),
+    "dynamic": small(dynamic=DynamicSlots(stop_below=0.3, most=6)),
+    "decoder": replace(in_slot_frame(small()), feedback=ROUNDS),
+    "tokens": token_net(),
+}
+WITH_DECODER = ("decoder", "tokens")
+
+
+def write_model(name: str, folder: Path) -> Path:
+    """Random weights of one of the models."""
+    preset = Preset(name, MODELS[name], DataConfig("tetrominoes"))
+    path = folder / f"{name}.safetensors"
+    write_weights(path, preset, build(preset, seed=3).state_dict(), {"step": 7, "commit": "abc"})
+    return path
+
+
+def main(folder: Path, format: str, *names: str) -> None:
+    from cocanet.export.exporting import export_model
+    from cocanet.export.settings import SUFFIXES, ExportSettings
+
+    for name in names:
+        out = folder / f"{name}{SUFFIXES[format]}"
+        settings = ExportSettings(format=format, out=out, decoder=name in WITH_DECODER, images=8)
+        print(name, export_model(write_model(name, folder), settings).parity)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])
