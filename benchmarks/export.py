@@ -125,7 +125,7 @@ def main() -> None:
     title = f"torch and onnxruntime, {chosen.threads} thread(s), images/s are medians of {chosen.repeats}"
     table = Table(title=title)
     batches = (1, chosen.batch)
-    for column in ("weights", "MB", "images", "masks", "slots", "labels", "undecided"):
+    for column in ("weights", "MB", "images", "masks", "slots", "labels", "reordered", "undecided"):
         table.add_column(column, justify="left" if column == "weights" else "right")
     for batch in batches:
         for column in (f"torch, batch {batch}", "onnx", ""):
@@ -136,10 +136,11 @@ def main() -> None:
             row = measure(name, chosen, folder)
             parity = row.parity
             cells = [f"{row.megabytes:.1f}", str(parity.images), f"{parity.masks:.0e}", f"{parity.slots:.0e}"]
+            cells += map(str, (parity.labels, parity.reordered, parity.undecided))
             for batch in batches:
                 ours, theirs = row.torch[batch], row.onnx[batch]
                 cells += [f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f}×"]
-            table.add_row(name, *cells[:4], str(parity.labels), str(parity.undecided), *cells[4:])
+            table.add_row(name, *cells)
     Console(width=130).print(table)
 
 

@@ -17,13 +17,13 @@ from tests.tiny import DEEP, THREE, in_slot_frame, small, token_net
 ROUNDS = FeedbackConfig(rounds=2, reach=1, palette=1.0, regroup=True)
 MODELS: dict[str, CocaNetConfig] = {
     "three": THREE,
-    "deep": replace(DEEP, norm="image"),
-    "feedback": small(feedback=ROUNDS),
-    "dynamic": small(dynamic=DynamicSlots(stop_below=0.3, most=6)),
-    "decoder": replace(in_slot_frame(small()), feedback=ROUNDS),
+    "dynamic": replace(DEEP, norm="image", dynamic=DynamicSlots(stop_below=0.3, most=6)),
+    "feedback": replace(in_slot_frame(small()), feedback=ROUNDS),
     "tokens": token_net(),
 }
-WITH_DECODER = ("decoder", "tokens")
+"""Three levels of images that are not square; four with every kind of attention and dynamic slots; feedback that
+regroups, and a decoder in the slots' frame; cells of several pixels, and a decoder by tokens."""
+WITH_DECODER = ("feedback", "tokens")
 
 
 def write_model(name: str, folder: Path) -> Path:

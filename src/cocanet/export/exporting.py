@@ -49,7 +49,8 @@ def export_model(
     path = settings.path(trained.path.parent.name if Path(source).is_dir() else str(source))
     check_folder_writable(path.parent)
     model = as_coca_net(trained.model, "exporting")
-    head = Head(trained.preset, describe_outputs(model.config, decoder=settings.decoder), trained.notes, str(source))
+    outputs = describe_outputs(model.config, decoder=settings.decoder)
+    head = Head(trained.preset, outputs, trained.notes, Path(source).name)
     watcher.say(f"tracing {trained.preset.name}, which takes a minute or two")
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp{SUFFIXES[settings.format]}")
     try:

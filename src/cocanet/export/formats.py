@@ -17,7 +17,10 @@ NOISY = ("onnx_ir", "onnxscript", "torch.onnx")
 
 
 def write_onnx(path: Path, program: torch.export.ExportedProgram, head: Head) -> None:
-    """Translate a traced model, and write it with what it says of itself."""
+    """Translate a traced model, and write it with what it says of itself.
+
+    Each node knows where in whose source it was traced, half of the file and nobody else's business: it forgets that.
+    """
     try:
         import onnx_ir
         import onnxscript  # noqa: F401
@@ -30,7 +33,6 @@ def write_onnx(path: Path, program: torch.export.ExportedProgram, head: Head) ->
     model = made.model
     for graph in (model.graph, *model.functions.values()):
         for node in onnx_ir.traversal.RecursiveGraphIterator(graph):
-            # Where in whose source each node was traced: half of the file, and nobody else's business.
             node.metadata_props.clear()
     model.metadata_props[KEY] = head.to_json()
     model.producer_name, _, model.producer_version = head.program.partition(" ")
@@ -39,6 +41,9 @@ def write_onnx(path: Path, program: torch.export.ExportedProgram, head: Head) ->
 
 def write_program(path: Path, program: torch.export.ExportedProgram, head: Head) -> None:
     """Write a traced model as `torch.export.load` reads it; `extra_files` has what it says of itself."""
+    for graph in program.graph_module.modules():
+        for node in graph.graph.nodes if isinstance(graph, torch.fx.GraphModule) else ():
+            node.meta.pop("stack_trace", None)
     with _quietly():
         torch.export.save(program, path, extra_files={f"{KEY}.json": head.to_json()})
 

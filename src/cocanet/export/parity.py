@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
+from scipy.optimize import linear_sum_assignment
 
 from cocanet.models.coca_net import CocaNet
 
@@ -17,8 +18,9 @@ TOLERANCE = 1e-4
 ROUGH = 1e-3
 """The same for `pictures`, which no model was trained on: feedback divides squared distances of colours by their
 variance, of as little as 0.001, and so does it with what was rounded off."""
-NUDGE, NUDGES = 1e-6, 8
-"""An image whose masks change with the weights' last digits, in any of so many draws, is one that rounding decides."""
+NUDGE, NUDGES = 3e-6, 8
+"""An image whose masks change with the last digits of weights and colours, in any of so many draws, is one that
+rounding decides."""
 BATCH = 8
 
 Masks = Float[np.ndarray, "b k h w"]
@@ -31,9 +33,11 @@ class Parity:
     """Torch and an exported file on the same images."""
 
     images: int
+    reordered: int
+    """Images with the same masks, but slots in another order: of two anchors that are as good either may come first."""
     undecided: int
-    """Images on which the two differ, and torch from itself if every weight changes by about a millionth: which of two
-    anchors comes first is a matter of rounding there. They are in no other field."""
+    """Images with other masks, where torch differs from itself too if weights and colours change by some millionths.
+    They are in no other field."""
     masks: float
     """Largest difference of a soft mask."""
     slots: float
@@ -48,10 +52,11 @@ class Parity:
 
     def __str__(self) -> str:
         same = "every pixel has the same slot" if not self.labels else f"{self.labels:,} pixels have another slot"
-        rounding = f"; on {self.undecided} of them rounding decides" if self.undecided else ""
+        order = f"; on {self.reordered} of them slots come in another order" if self.reordered else ""
+        rounding = f"; {self.undecided} are left out, for rounding decides them" if self.undecided else ""
         return (
             f"on {self.images} images masks differ by at most {self.masks:.1e}, slots by {self.slots:.1e}, "
-            f"{same}{rounding}"
+            f"{same}{order}{rounding}"
         )
 
 
@@ -59,20 +64,24 @@ def compare(
     model: CocaNet, run: Runner, images: Float[np.ndarray, "n 3 h w"], tolerance: float = TOLERANCE
 ) -> Parity:
     """Run both, in batches of several sizes."""
-    masks, slots, labels, undecided = 0.0, 0.0, 0, 0
+    masks, slots, labels, reordered, undecided = 0.0, 0.0, 0, 0, 0
     for batch in _batches(images):
         expected, found = _encode(model, batch), run(batch)
-        difference = _largest(expected["masks"], found["masks"])
-        apart = difference > tolerance
-        open_ = np.zeros_like(apart)
-        if apart.any():
-            open_[apart] = _undecided(model, batch[apart], expected["masks"][apart], tolerance)
-        settled = ~open_
-        undecided += int(open_.sum())
-        masks = max(masks, float(difference[settled].max(initial=0)))
-        slots = max(slots, float(_largest(expected["slots"], found["slots"])[settled].max(initial=0)))
-        labels += _moved(expected["masks"][settled], found["masks"][settled], tolerance)
-    return Parity(len(images), undecided, masks, slots, labels, tolerance)
+        masks_there, slots_there = found["masks"].copy(), found["slots"].copy()
+        for image in np.flatnonzero(_largest(expected["masks"], masks_there) > tolerance):
+            order = _order(expected["masks"][image], masks_there[image])
+            if np.abs(expected["masks"][image] - masks_there[image][order]).max() <= tolerance:
+                masks_there[image], slots_there[image] = masks_there[image][order], slots_there[image][order]
+                reordered += 1
+        settled = _largest(expected["masks"], masks_there) <= tolerance
+        if not settled.all():
+            apart = ~settled
+            settled[apart] = ~_undecided(model, batch[apart], expected["masks"][apart], tolerance)
+        undecided += int((~settled).sum())
+        masks = max(masks, float(_largest(expected["masks"], masks_there)[settled].max(initial=0)))
+        slots = max(slots, float(_largest(expected["slots"], slots_there)[settled].max(initial=0)))
+        labels += _moved(expected["masks"][settled], masks_there[settled], tolerance)
+    return Parity(len(images), reordered, undecided, masks, slots, labels, tolerance)
 
 
 def pictures(size: tuple[int, int], count: int, seed: int = 0) -> Float[np.ndarray, "n 3 h w"]:
@@ -113,8 +122,15 @@ def _undecided(
         with torch.no_grad():
             for weight in nudged.parameters():
                 weight.mul_(1 + NUDGE * torch.randn(weight.shape, generator=draw))
-        moved |= _largest(_encode(nudged, images)["masks"], masks) > tolerance
+        colours = images * (1 + NUDGE * torch.randn(images.shape, generator=draw).numpy())
+        moved |= _largest(_encode(nudged, colours.clip(0, 1))["masks"], masks) > tolerance
     return moved
+
+
+def _order(expected: Float[np.ndarray, "k h w"], found: Float[np.ndarray, "k h w"]) -> Int[np.ndarray, " k"]:
+    """The slots of one in the order of the other's, by what they share."""
+    shared = expected.reshape(len(expected), -1) @ found.reshape(len(found), -1).T
+    return np.asarray(linear_sum_assignment(shared, maximize=True)[1])
 
 
 def _largest(one: np.ndarray, other: np.ndarray) -> Float[np.ndarray, " b"]:

@@ -52,11 +52,11 @@ def regroup_masks(
 def pieces(labels: Int[Tensor, "b h w"]) -> Int[Tensor, "b h w"]:
     """Connected pieces of equal labels, corners included, each called by the largest index of its pixels."""
     height, width = labels.shape[-2:]
-    around = _around(labels, -1)
+    alike = _around(labels, -1) == labels.unsqueeze(1)
     own = torch.arange(height * width, device=labels.device)
 
     def spread(names: Int[Tensor, "b h w"]) -> tuple[Bool[Tensor, ""], tuple[Tensor]]:
-        near = torch.where(around == labels.unsqueeze(1), _around(names, -1), -1).amax(1)
+        near = torch.where(alike, _around(names, -1), -1).amax(1)
         # A piece's name learns of what any of its pixels saw, then every pixel asks its name for its own.
         best = torch.maximum(names, near).flatten(1)
         known = own.expand_as(best).scatter_reduce(1, names.flatten(1), best, "amax")

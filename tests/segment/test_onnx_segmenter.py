@@ -1,0 +1,170 @@
+"""An exported model segments as the model does, in a process without torch."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cocanet
+from cocanet.export.parity import pictures
+from cocanet.segment.exported import Head, describe_outputs
+from cocanet.segment.result import Segmentation
+
+pytest.importorskip("onnxruntime", reason="running an exported model needs the extra cocanet[onnx]")
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "exported"
+"""Random weights and their export: `python -m tests.export.models FOLDER onnx three`."""
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def segmenter():
+    return cocanet.load(FIXTURES / "three.onnx")
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return cocanet.load(FIXTURES / "three.safetensors")
+
+
+def photos(count: int, size: tuple[int, int] = (30, 40)) -> list[np.ndarray]:
+    return list((255 * pictures(size, count, seed=4)).round().astype(np.uint8).transpose(0, 2, 3, 1))
+
+
+@pytest.mark.parametrize("options", [{}, {"level": 1}, {"level": 2}, {"level": 3}, {"components": True, "fit": "pad"}])
+def test_the_same_as_with_torch(segmenter, weights, options):
+    """Untrained weights leave a picture now and then to rounding, on lower levels a window of it."""
+    theirs = weights.segment(photos(20), **options, soft=True)
+    same, pixels = 0, []
+    for one, other in zip(segmenter.segment(photos(20), **options, soft=True), theirs, strict=True):
+        assert isinstance(one, Segmentation)
+        pixels.append((one.numbers[one.labels] == other.numbers[other.labels]).mean())
+        if np.array_equal(one.labels, other.labels) and np.abs(one.masks - other.masks).max() < 1e-3:
+            same += 1
+            np.testing.assert_allclose(one.slots, other.slots, atol=1e-2)
+            np.testing.assert_array_equal(one.numbers, other.numbers)
+            np.testing.assert_allclose(one.confidence, other.confidence, atol=1e-3)
+    assert same >= (5 if options.get("level", 3) < 3 else 17)
+    assert np.mean(pixels) > 0.95
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 16])
+def test_any_batch_size(segmenter, batch_size):
+    one_by_one = [segmenter.segment(photo) for photo in photos(5)]
+    for one, other in zip(segmenter.segment(photos(5), batch_size=batch_size), one_by_one, strict=True):
+        assert (one.labels == other.labels).mean() > 0.9
+
+
+def test_what_the_file_says(segmenter):
+    assert segmenter.preset.name == "three"
+    assert segmenter.notes == {"step": 7, "commit": "abc"}
+    assert segmenter.head.weights == "three.safetensors"
+    assert segmenter.head.program.startswith("cocanet ")
+    assert dict(segmenter.head.outputs) == describe_outputs(segmenter.head.model, decoder=False)
+    assert repr(segmenter).startswith("OnnxSegmenter(three: 8×12 pixels, 4 slots, trained on tetrominoes, on onnx")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"feedback": 3}, "has 0 rounds of feedback in its graph.*coca export … --feedback 3"),
+        ({"slots": 3}, "number of slots is fixed in the graph.*--slots 3"),
+        ({"dynamic": True}, "--dynamic"),
+        ({"masks": "decoder"}, "exported without its decoder.*--decoder"),
+        ({"level": 4}, "level must lie in 1 … 3"),
+    ],
+)
+def test_what_is_in_the_graph_cannot_be_changed(segmenter, options, said):
+    with pytest.raises(ValueError, match=said):
+        segmenter.segment(photos(1)[0], **options)
+
+
+def test_asking_for_what_it_has_is_no_change(segmenter):
+    segmenter.segment(photos(1)[0], feedback=0, slots=4, dynamic=False)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(ValueError, match=r"none\.onnx is not there"):
+        cocanet.load(tmp_path / "none.onnx")
+    damaged = tmp_path / "damaged.onnx"
+    damaged.write_bytes((FIXTURES / "three.onnx").read_bytes()[:5000])
+    with pytest.raises(ValueError, match=r"damaged\.onnx is truncated, or not a file that onnxruntime reads") as error:
+        cocanet.load(damaged)
+    assert "\n" not in str(error.value)
+    with pytest.raises(ValueError, match=r"a program for torch\.export\.load"):
+        cocanet.load("model.pt2")
+    with pytest.raises(ValueError, match="device 'cuda' cannot be used here: this onnxruntime has no CUDA"):
+        cocanet.load(FIXTURES / "three.onnx", "cuda")
+
+
+def test_files_of_others(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    file = onnx.load(FIXTURES / "three.onnx")
+    entry = file.metadata_props[0]
+    for value, said in (
+        (None, "written by another program"),
+        ("{", "has metadata that cannot be read"),
+        (json.dumps({"version": 99}), "is an export of version 99"),
+        (json.dumps({**json.loads(entry.value), "preset": {}}), "has a bad configuration"),
+    ):
+        del file.metadata_props[:]
+        if value is not None:
+            file.metadata_props.add(key="cocanet", value=value)
+        onnx.save(file, tmp_path / "other.onnx")
+        with pytest.raises(ValueError, match=said):
+            cocanet.load(tmp_path / "other.onnx")
+
+
+def test_without_onnxruntime(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ValueError, match=r"^an exported model needs onnxruntime: pip install 'cocanet\[onnx\]'$"):
+        cocanet.load(FIXTURES / "three.onnx")
+
+
+def test_head_comes_back(segmenter):
+    assert Head.from_json(segmenter.head.to_json(), "here") == segmenter.head
+
+
+WITHOUT_TORCH = """
+import sys
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] == "torch":
+            raise ModuleNotFoundError(f"no {name} here")
+
+sys.meta_path.insert(0, Absent())
+file, folder = sys.argv[1:]
+import numpy as np
+from PIL import Image
+import cocanet
+photo = folder + "/photo.png"
+Image.fromarray((np.indices((40, 50)).sum(0) % 17 * 15).astype(np.uint8)).convert("RGB").save(photo)
+found = cocanet.load(file).segment(photo)
+np.save(folder + "/labels.npy", found.labels)
+found.overlay()
+from cocanet.cli import main
+try:
+    main(["segment", file, photo, "--out", folder + "/found"])
+except SystemExit as end:
+    assert not end.code, end.code
+assert not any(name.split(".")[0] == "torch" for name in sys.modules)
+"""
+
+
+def test_no_torch_in_the_process(tmp_path, weights):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, str(FIXTURES / "three.onnx"), str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "in 1 image," in done.stdout
+    assert json.loads((tmp_path / "found" / "objects.json").read_text())["images"][0]["width"] == 50
+    labels = np.load(tmp_path / "labels.npy")
+    assert (labels == weights.segment(tmp_path / "photo.png").labels).mean() > 0.95
