@@ -1,34 +1,100 @@
-"""What an installation without extras brings, and what it does not."""
+"""What not everybody needs is neither installed nor loaded for everybody."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+import numpy as np
+import pytest
+from PIL import Image
+
+from cocanet.cli import main
+from tests.segment.models import weights_file
+
+ROOT = Path(__file__).parents[1]
+OPTIONAL = ("pyarrow", "ray", "huggingface_hub", "datasets", "pandas")
 
 
-def required(names: list[str]) -> set[str]:
-    """Packages that these bring, and those bring, as far as they are installed here; no extra of any."""
+def test_a_plain_install_asks_for_no_extra():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {re.split(r"[\[<>=]", need)[0].lower().replace("-", "_") for need in project["dependencies"]}
+    assert not wanted & {*OPTIONAL, "fsspec", "fastapi", "uvicorn", "mujoco", "onnx", "onnxruntime"}
+    extras = project["optional-dependencies"]
+    assert [need.split(">")[0] for need in extras["parquet"]] == ["pyarrow"]
+    assert [need.split(">")[0] for need in extras["datasets"]] == ["datasets"]
+
+
+def brought_by(names: list[str]) -> set[str]:
+    """Packages that these need, and those need, as far as they are installed here; no extra of any."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:
         name = re.split(r"[\s<>=!~;\[(]", waiting.pop(), maxsplit=1)[0].lower().replace("_", "-")
-        if name in found:
-            continue
-        found.add(name)
-        try:
-            waiting += [line for line in requires(name) or [] if "extra ==" not in line.replace("'", '"')]
-        except PackageNotFoundError:
-            continue
+        if name not in found:
+            found.add(name)
+            with suppress(PackageNotFoundError):
+                waiting += [line for line in requires(name) or [] if "extra ==" not in line]
     return found
 
 
 def test_no_runtime_for_exports_without_the_extra():
-    assert not required(PROJECT["dependencies"]) & {"onnx", "onnxruntime", "onnxscript", "onnx-ir"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    runtimes = {"onnx", "onnxruntime", "onnxscript"}
+    assert not brought_by(project["dependencies"]) & runtimes
+    assert runtimes <= brought_by(project["optional-dependencies"]["onnx"])
 
 
-def test_the_extra_brings_them():
-    assert {"onnx", "onnxruntime", "onnxscript"} <= required(PROJECT["optional-dependencies"]["onnx"])
+def test_segmenting_files_loads_none(tmp_path):
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / "a.png")
+    weights_file(tmp_path / "w.safetensors")
+    script = f"""
+import os, sys
+for name in {OPTIONAL!r}:
+    sys.modules[name] = None
+from cocanet.cli import main
+import cocanet.scale, cocanet.scale.columns
+from cocanet.data.store import Store
+os.chdir({str(tmp_path)!r})
+try:
+    main(["segment", "w.safetensors", "a.png"])
+except SystemExit as end:
+    assert end.code == 0
+import cocanet
+cocanet.load("w.safetensors").save_pretrained("mine")
+assert cocanet.Segmenter.from_pretrained("mine").segment("a.png").labels.shape == (8, 8)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("missing", "module", "arguments", "extra"),
+    [
+        ("pyarrow", "cocanet.data.readers.parquet", ["import", "parquet", "x.parquet", "--out", "s"], "parquet"),
+        ("pyarrow", "cocanet.data.readers.parquet", ["segment", "w.safetensors", "x.parquet"], "parquet"),
+        ("pyarrow", "cocanet.scale.parquet", ["segment", "w.safetensors", "a.png", "--format", "parquet"], "parquet"),
+        ("ray", "cocanet.scale.ray", ["segment", "w.safetensors", "a.png", "--engine", "ray"], "ray"),
+    ],
+)
+def test_a_missing_extra_is_one_line_with_the_fix(tmp_path, monkeypatch, capsys, missing, module, arguments, extra):
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / "a.png")
+    (tmp_path / "x.parquet").write_bytes(b"")
+    weights_file(tmp_path / "w.safetensors")
+    for name in [name for name in sys.modules if name.split(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("coca: ")
+    assert said.endswith(f"with {missing}, which is not installed: pip install 'cocanet[{extra}]'\n")
+    assert not (tmp_path / "segments").exists()

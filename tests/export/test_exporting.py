@@ -17,6 +17,7 @@ from cocanet.export.parity import pictures
 from cocanet.export.settings import ExportSettings
 from cocanet.models.build import build
 from cocanet.segment.exported import Head
+from cocanet.segment.levels import level_masks
 from cocanet.segment.loading import load
 from cocanet.weights import open_model, write_weights
 from tests.export.models import MODELS, WITH_DECODER
@@ -53,10 +54,11 @@ def outputs(name: str, folder: Path, images: np.ndarray) -> dict[str, np.ndarray
     model = open_model(folder / f"{name}.safetensors").model
     with torch.inference_mode():
         out = model(torch.from_numpy(images))
-        parts = [model.parts(out.levels[:level]) for level in range(1, len(out.levels))]
+        found = model.encode(torch.from_numpy(images))
+        parts = [level_masks(found, level, model.config.image_size) for level in range(1, len(found.levels))]
     wanted = {"masks": out.encoder_masks, "slots": out.slots, "in_use": out.in_use}
     for level, part in enumerate(parts, 1):
-        wanted |= {f"level_{level}_masks": part.masks, f"level_{level}_features": part.features}
+        wanted |= {f"level_{level}_masks": part.masks, f"level_{level}_features": part.vectors}
     if name in WITH_DECODER:
         wanted |= {"decoder_masks": out.decoder_masks, "reconstruction": out.reconstruction}
     return {name: value.numpy() for name, value in wanted.items()}

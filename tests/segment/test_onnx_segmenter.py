@@ -73,6 +73,7 @@ def test_what_the_file_says(segmenter):
         ({"feedback": 3}, "has 0 rounds of feedback in its graph.*coca export … --feedback 3"),
         ({"slots": 3}, "number of slots is fixed in the graph.*--slots 3"),
         ({"dynamic": True}, "--dynamic"),
+        ({"temperature": 2.0}, r"the temperature is fixed in the graph.*temperature=2\.0"),
         ({"masks": "decoder"}, "exported without its decoder.*--decoder"),
         ({"level": 4}, "level must lie in 1 … 3"),
     ],
@@ -120,7 +121,7 @@ def test_files_of_others(tmp_path):
 
 def test_without_onnxruntime(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ValueError, match=r"^an exported model needs onnxruntime: pip install 'cocanet\[onnx\]'$"):
+    with pytest.raises(ValueError, match=r"with onnxruntime, which is not installed: pip install 'cocanet\[onnx\]'$"):
         cocanet.load(FIXTURES / "three.onnx")
 
 

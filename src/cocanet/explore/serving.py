@@ -19,9 +19,8 @@ from cocanet.explore.gallery import FolderGallery, Gallery, SceneGallery
 from cocanet.explore.guard import Address, is_loopback
 from cocanet.explore.server import make_app
 from cocanet.models.coca_net import as_coca_net
-from cocanet.segment.loading import load
 from cocanet.segment.paths import find_images
-from cocanet.segment.segmenter import Segmenter
+from cocanet.segment.segmenter import Segmenter, load
 from cocanet.weights import shipped_names
 
 FIRST = "multi-dsprites"
@@ -38,7 +37,7 @@ def open_explorer(
 ) -> Explorer:
     """Models and images: weights or all that come with the package, images or scenes of each model's own kind."""
     given = [weights] if weights is not None else sorted(shipped_names(), key=lambda name: (name != FIRST, name))
-    models: dict[str, Callable[[], Segmenter]] = {_short(name): cache(partial(_open, name, device)) for name in given}
+    models: dict[str, Callable[[], Segmenter]] = {_short(name): cache(partial(load, name, device)) for name in given}
     if weights is not None:
         as_coca_net(models[_short(weights)]().model, "the explorer")
     if not paths:
@@ -52,14 +51,6 @@ def open_explorer(
     folder = Path(labels) if labels else _labels_beside(inputs.root)
     own: Gallery = FolderGallery(inputs, folder.absolute())
     return Explorer(models, dict.fromkeys(models, own), folder)
-
-
-def _open(name: str, device: str) -> Segmenter:
-    """A model with its weights: an exported graph cannot be looked into."""
-    segmenter = load(name, device)
-    if not isinstance(segmenter, Segmenter):
-        raise ValueError(f"{name} is an exported graph, which cannot be looked into; expected weights or a run")
-    return segmenter
 
 
 def _short(weights: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from cocanet.extras import extra
 from cocanet.segment.exported import INPUT, KEY, Head
 
 NOISY = ("onnx_ir", "onnxscript", "torch.onnx")
@@ -21,11 +22,8 @@ def write_onnx(path: Path, program: torch.export.ExportedProgram, head: Head) ->
 
     Each node knows where in whose source it was traced, half of the file and nobody else's business: it forgets that.
     """
-    try:
-        import onnx_ir
-        import onnxscript  # noqa: F401
-    except ImportError:
-        raise ValueError("exporting to ONNX needs onnx and onnxscript: pip install 'cocanet[onnx]'") from None
+    onnx_ir = extra("onnx_ir", "onnx", "models are written as ONNX")
+    extra("onnxscript", "onnx", "models are translated")
     with _quietly():
         made: Any = torch.onnx.export(
             program, dynamo=True, verbose=False, input_names=[INPUT], output_names=list(head.outputs)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from cocanet.config import CocaNetConfig, Preset
 from cocanet.models.coca_net import CocaNet
 from cocanet.segment.exported import INPUT, features_name, parts_name
+from cocanet.segment.levels import level_masks
 
 EXAMPLES = 3
 """Images of the batch that is traced; any number can be given later."""
@@ -41,8 +42,8 @@ class FromImages(nn.Module):
         found = self.model.encode(images)
         outputs = {"masks": found.masks, "slots": found.slots, "in_use": found.in_use}
         for level in range(1, len(found.levels)):
-            parts = self.model.parts(found.levels[:level])
-            outputs |= {parts_name(level): parts.masks, features_name(level): parts.features}
+            parts = level_masks(found, level, self.model.config.image_size)
+            outputs |= {parts_name(level): parts.masks, features_name(level): parts.vectors}
         if "reconstruction" in self.names:
             painting = self.model.paint(found, images)
             outputs |= {"decoder_masks": painting.masks, "reconstruction": painting.mixture.clamp(0, 1)}

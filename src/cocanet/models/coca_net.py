@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 import torch
-from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -15,7 +14,7 @@ from cocanet.config import CocaNetConfig, FeedbackConfig
 from cocanet.config.slots import SlotLimits, slot_limits
 from cocanet.functional.feedback import correct_masks, project_on_nodes
 from cocanet.functional.hierarchy import merge_masks
-from cocanet.functional.resizing import enlarge, repeat_cells, shrink
+from cocanet.functional.resizing import enlarge, shrink
 from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
 from cocanet.models.decoder import BroadcastDecoder, Painting
@@ -37,15 +36,6 @@ class Encoding(NamedTuple):
     cells: Int[Tensor, "b k 2"] | None
     """The decoder's cell that each slot is centred on, where slots have a frame of their own."""
     levels: tuple[Level, ...]
-
-
-class Parts(NamedTuple):
-    """What a level below the last finds: clusters of windows that each see a part of the image."""
-
-    masks: Float[Tensor, "b k h w"]
-    """At each place the masks of the clusters of the window there."""
-    features: Float[Tensor, "b n d"]
-    """Features of every cluster, window after window."""
 
 
 class CocaNet(ObjectModel):
@@ -152,14 +142,6 @@ class CocaNet(ObjectModel):
         """The slots' masks over the pixels: the encoder's segmentation."""
         with full_precision(levels[0].clusters.masks):
             return enlarge(self._merged(levels).squeeze(1), self.config.image_size)
-
-    def parts(self, levels: Sequence[Level]) -> Parts:
-        """The clusters of the last of these levels, which lie below the slots."""
-        merged = self._merged(levels)
-        rows = self.config.grid[0] // merged.shape[3]
-        masks = rearrange(merged, "b (gr gc) k h v -> b k (gr h) (gc v)", gr=rows)
-        features = rearrange(levels[-1].clusters.features, "b w k d -> b (w k) d")
-        return Parts(repeat_cells(masks, self.config.image_size), features)
 
     def _merged(self, levels: Sequence[Level]) -> Float[Tensor, "b w k height width"]:
         """Masks of the last of these levels' clusters over the first level's cells in its windows."""

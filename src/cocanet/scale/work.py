@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ class Worker:
 
     def __init__(self, work: Work) -> None:
         self.work = work
+        # Read by onnxruntime as it opens an exported model.
+        os.environ["OMP_NUM_THREADS"] = "1"
         self.segmenter = cocanet.load(work.weights, work.device, checkpoint=work.checkpoint)
         # Workers share the cores among themselves. A model that needs no torch has not loaded it.
         if "torch" in sys.modules:

@@ -136,6 +136,6 @@ def explain(
     encoding = model.encode(as_images(view, device), *asked)
     levels = []
     for level in range(1, len(encoding.levels) + 1):
-        (found,) = found_in([pixels], [placement], level_masks(model, encoding, level))
+        (found,) = found_in([pixels], [placement], level_masks(encoding, level, size).arrays())
         levels.append(segmentation(found, settings))
     return Explanation(model, pixels, view, placement, tuple(levels), encoding, asked[1])

@@ -22,8 +22,6 @@ def load(source: str | Path, device: str = "cpu", *, checkpoint: Literal["last",
         return OnnxSegmenter(Path(source), device, str(source))
     if kind == ".pt2":
         raise ValueError(f"{source} is a program for torch.export.load; cocanet opens an .onnx file, or weights")
-    from cocanet.segment.segmenter import Segmenter
-    from cocanet.weights.trained import open_model
+    from cocanet.segment.segmenter import load as load_weights
 
-    trained = open_model(source, device, checkpoint=checkpoint)
-    return Segmenter(trained.model, trained.preset, trained.notes, device, str(source))
+    return load_weights(source, device, checkpoint=checkpoint)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from cocanet.config.slots import with_slots
+from cocanet.extras import extra
 from cocanet.segment.base import AnySegmenter, BatchMasks
 from cocanet.segment.exported import INPUT, KEY, Head, features_name, parts_name
 from cocanet.segment.settings import SegmentSettings
@@ -23,7 +23,7 @@ class OnnxSegmenter(AnySegmenter):
     """A file that `coca export` wrote, for images of any size and kind; safe to share between threads."""
 
     def __init__(self, path: Path, device: str = "cpu", source: str | None = None) -> None:
-        self._session, self.device = _open(_onnxruntime(), path, device), device
+        self._session, self.device = _open(path, device), device
         self.head = _head(self._session, path)
         super().__init__(self.head.preset, self.head.notes, source)
 
@@ -45,7 +45,9 @@ class OnnxSegmenter(AnySegmenter):
                 f"{name} has {model.feedback.rounds} rounds of feedback in its graph; got feedback="
                 f"{settings.feedback}, for which export it again: coca export … --feedback {settings.feedback}"
             )
-        if with_slots(model, settings.slots, settings.dynamic) != model:
+        if settings.temperature is not None:
+            raise ValueError(f"the temperature is fixed in the graph of {name}; got temperature={settings.temperature}")
+        if with_slots(model, settings.slots, settings.dynamic, settings.stop_below) != model:
             dynamic = " --dynamic" if settings.dynamic else ""
             slots = f" --slots {settings.slots}" if settings.slots is not None else ""
             raise ValueError(
@@ -69,16 +71,8 @@ class OnnxSegmenter(AnySegmenter):
         return BatchMasks(found[parts_name(level)], found[features_name(level)], None, model.window_pixels(level))
 
 
-def _onnxruntime() -> ModuleType:
-    try:
-        import onnxruntime
-    except ImportError:
-        raise ValueError("an exported model needs onnxruntime: pip install 'cocanet[onnx]'") from None
-    module: ModuleType = onnxruntime
-    return module
-
-
-def _open(runtime: ModuleType, path: Path, device: str) -> Any:
+def _open(path: Path, device: str) -> Any:
+    runtime = extra("onnxruntime", "onnx", "exported models are run")
     if not path.is_file():
         raise ValueError(f"{path} is not there; expected a file that coca export wrote")
     provider = PROVIDERS.get(device.split(":")[0])

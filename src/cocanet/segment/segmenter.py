@@ -19,10 +19,10 @@ from cocanet.models.model import ObjectModel
 from cocanet.segment.base import AnySegmenter, BatchMasks
 from cocanet.segment.explanation import Explanation, explain
 from cocanet.segment.images import ImageLike, read_pixels
-from cocanet.segment.levels import as_array, as_flags, level_masks
+from cocanet.segment.levels import Masks, level_masks
 from cocanet.segment.settings import SegmentSettings
 from cocanet.weights.hub import CONFIG, WEIGHTS, is_pretrained, write_pretrained
-from cocanet.weights.trained import Trained, open_model
+from cocanet.weights.trained import Checkpoint, Trained, open_model
 
 
 class Segmenter(AnySegmenter):
@@ -39,6 +39,15 @@ class Segmenter(AnySegmenter):
         super().__init__(preset, notes, source)
         self.model = model.to(device).eval()
         self.device = torch.device(device)
+
+    @property
+    def _runs_on(self) -> str:
+        return str(self.device)
+
+    def _check(self, settings: SegmentSettings) -> None:
+        if settings.level is not None:
+            as_coca_net(self.model, "a level of the hierarchy")
+        self._asked(settings)
 
     def explain(self, image: ImageLike, settings: SegmentSettings | None = None) -> Explanation:
         """What every level found in one image, and why, from one pass; the level and whose masks are no question."""
@@ -87,15 +96,6 @@ class Segmenter(AnySegmenter):
 
         return HubModel(Trained(self.model, self.preset, Path(self.source or ""), self.notes))
 
-    @property
-    def _runs_on(self) -> str:
-        return str(self.device)
-
-    def _check(self, settings: SegmentSettings) -> None:
-        if settings.level is not None:
-            as_coca_net(self.model, "a level of the hierarchy")
-        self._asked(settings)
-
     @torch.inference_mode()
     def _masks(self, images: Float[np.ndarray, "b 3 height width"], settings: SegmentSettings) -> BatchMasks:
         size, batch = self.preset.model.image_size, torch.from_numpy(images).to(self.device)
@@ -103,10 +103,9 @@ class Segmenter(AnySegmenter):
         if settings.masks == "decoder" or not isinstance(self.model, CocaNet):
             out = self.model(batch, *asked)
             masks = out.decoder_masks if settings.masks == "decoder" else out.encoder_masks
-            in_use, painted = as_flags(out.in_use), as_array(out.reconstruction)
-            return BatchMasks(as_array(masks), as_array(out.slots), in_use, size, painted)
+            return Masks(masks, out.slots, out.in_use, size, out.reconstruction).arrays()
         found = self.model.encode(batch, *asked)
-        return level_masks(self.model, found, settings.level or len(found.levels))
+        return level_masks(found, settings.level or len(found.levels), size).arrays()
 
     def _asked(self, settings: SegmentSettings) -> tuple[FeedbackConfig, SlotLimits] | tuple[()]:
         """Feedback and slots of a call; the model itself is the same for all calls, also of other threads."""
@@ -119,3 +118,9 @@ class Segmenter(AnySegmenter):
         rounds = config.feedback.rounds if settings.feedback is None else settings.feedback
         limits = slot_limits(config, training=False)._replace(temperature=settings.temperature)
         return replace(config.feedback, rounds=rounds), limits
+
+
+def load(source: str | Path, device: str = "cpu", *, checkpoint: Checkpoint = "last") -> Segmenter:
+    """A trained model that torch runs: `cocanet.load` of anything but an exported one."""
+    trained = open_model(source, device, checkpoint=checkpoint)
+    return Segmenter(trained.model, trained.preset, trained.notes, device, str(source))

@@ -83,6 +83,8 @@ def open_model(source: str | Path, device: str = "cpu", *, checkpoint: Checkpoin
 def _file_of(path: Path, given: str, checkpoint: Checkpoint) -> Path:
     if not path.exists():
         raise ValueError(f"there is no file or folder {given!r}, and no weights of that name{_others(path)}")
+    if path.suffix in (".onnx", ".pt2"):
+        raise ValueError(f"{path} is an exported model, which only segmenting can use, as .onnx; expected weights")
     if not path.is_dir():
         return path
     file = path / f"{checkpoint}{_SUFFIX}"
