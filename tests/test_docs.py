@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def test_start_here(workplace):
     assert 1 <= len(names["found"].objects) <= 3
 
 
-@pytest.mark.parametrize("page", ["index.md", "install.md"])
+@pytest.mark.parametrize("page", ["index.md", "install.md", "export.md"])
 def test_commands_of_the_first_pages_are_understood(page):
     lines = [shlex.split(line, comments=True) for line in blocks(page).splitlines() if line]
     assert lines
@@ -112,6 +113,18 @@ def test_own_images(workplace):
     exec(blocks("own-images.md", "python"), names)
     assert names["pixels"].sum() == names["entry"]["area"]
     assert np.array_equal(names["mask"], names["pixels"])
+
+
+def test_export(workplace):
+    """The page's Python, with an export of the tests."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    shutil.copy(ROOT / "tests/fixtures/exported/three.onnx", "objects.onnx")
+    Image.fromarray(make_scenes("tetrominoes", count=1, seed=5)[0].image).save("scene.png")
+    names: dict[str, Any] = {}
+    exec(blocks("export.md", "python"), names)
+    assert names["found"].labels.shape == names["parts"].labels.shape == (32, 32)
+    assert names["masks"].shape == (2, 4, 8, 12)
+    assert np.allclose(names["masks"].sum(1), 1, atol=1e-5)
 
 
 @pytest.mark.slow
