@@ -36,7 +36,7 @@ SIDES = (32, 64, 128, 256)
 class Benchmarks:
     """Measure a training step of each preset on this machine's CPU."""
 
-    part: Literal["speed", "rivals", "encoders", "compile", "memory", "scaling", "all"] = "all"
+    part: Literal["speed", "rivals", "compile", "encoders", "memory", "scaling", "all"] = "all"
     threads: int = 2
     repeats: int = 10
 
@@ -47,8 +47,8 @@ def main() -> None:
     parts = {
         "speed": speed,
         "rivals": rivals,
-        "encoders": encoders,
         "compile": compiled,
+        "encoders": encoders,
         "memory": memory,
         "scaling": scaling,
     }
@@ -99,18 +99,6 @@ def rivals(chosen: Benchmarks) -> Table:
     return table
 
 
-def encoders(chosen: Benchmarks) -> Table:
-    """Images a second from images to slots and masks, without decoders."""
-    torch.set_num_threads(chosen.threads)
-    table = Table(title=f"Encoders alone, {chosen.threads} threads, images/s, medians of {chosen.repeats}")
-    for column in ("images", "batch", "coca-net", "coca-net -cpu", *MODELS):
-        table.add_column(column, justify="left" if column == "images" else "right")
-    for data_set, batch in ENCODERS:
-        rates = images_per_second(data_set, batch, chosen.repeats)
-        table.add_row(data_set, str(batch), *(f"{rate:.1f}" for rate in rates.values()))
-    return table
-
-
 def compiled(chosen: Benchmarks) -> Table:
     """Step time of the quick recipe as `coca train --compile` has it, and without."""
     table = Table(title=f"Training step, plain and compiled, {chosen.threads} threads, medians of {chosen.repeats}")
@@ -121,6 +109,18 @@ def compiled(chosen: Benchmarks) -> Table:
         after = measure_apart(preset, batch, "compiled", chosen.repeats, chosen.threads)
         ratio = f"{plain.seconds / after.seconds:.2f}×"
         table.add_row(preset, str(batch), f"{plain.seconds:.3f}", f"{after.seconds:.3f}", ratio)
+    return table
+
+
+def encoders(chosen: Benchmarks) -> Table:
+    """Images a second from images to slots and masks, without decoders."""
+    torch.set_num_threads(chosen.threads)
+    table = Table(title=f"Encoders alone, {chosen.threads} threads, images/s, medians of {chosen.repeats}")
+    for column in ("images", "batch", "coca-net", "coca-net -cpu", *MODELS):
+        table.add_column(column, justify="left" if column == "images" else "right")
+    for data_set, batch in ENCODERS:
+        rates = images_per_second(data_set, batch, chosen.repeats)
+        table.add_row(data_set, str(batch), *(f"{rate:.1f}" for rate in rates.values()))
     return table
 
 

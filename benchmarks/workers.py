@@ -26,8 +26,9 @@ from cocanet.data.scenes import make_scenes
 from cocanet.data.store_writer import write_store
 from cocanet.scale.run import segment_many
 from cocanet.scale.settings import ScaleSettings
+from cocanet.segment.base import AnySegmenter
+from cocanet.segment.loading import load
 from cocanet.segment.paths import find_images
-from cocanet.segment.segmenter import Segmenter, load
 from cocanet.segment.settings import Format, OutputSettings
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -61,7 +62,7 @@ class Benchmark:
     repeats: int = 3
 
 
-def measure(segmenter: Segmenter, store: Path, out: Path, workers: int, format: Format) -> Cost:
+def measure(segmenter: AnySegmenter, store: Path, out: Path, workers: int, format: Format) -> Cost:
     """Segment a store, and look at the clocks after a quarter and at the end."""
     inputs, moments = find_images([store], out), list[Moment]()
     total = len(inputs.files)

@@ -21,7 +21,7 @@ FLOORS = (
     ("explain",),
     ("figures",),
     ("train", "segment"),
-    ("evaluation", "doctor", "export", "scale"),
+    ("evaluation", "doctor", "scale", "export"),
     ("report",),
     ("compare", "explore"),
     ("cli",),

@@ -13,8 +13,8 @@ from PIL import Image
 from cocanet.scale.run import segment_many
 from cocanet.scale.settings import ScaleSettings
 from cocanet.segment.files import Done
+from cocanet.segment.loading import load
 from cocanet.segment.paths import Inputs, find_images
-from cocanet.segment.segmenter import load
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 from tests.segment.models import weights_file
 

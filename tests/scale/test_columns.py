@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from cocanet.scale import ColumnSegmenter
-from cocanet.segment.segmenter import load
+from cocanet.segment.loading import load
 
 
 def pixels(number: int) -> np.ndarray:

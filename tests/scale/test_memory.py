@@ -14,8 +14,8 @@ from cocanet.data.sample import Sample
 from cocanet.data.store_writer import write_store
 from cocanet.scale.run import segment_many
 from cocanet.scale.settings import ScaleSettings
+from cocanet.segment.loading import load
 from cocanet.segment.paths import find_images
-from cocanet.segment.segmenter import load
 from cocanet.segment.settings import OutputSettings
 from tests.small_runs import Squares
 

@@ -19,8 +19,8 @@ from cocanet.scale.settings import ScaleSettings
 from cocanet.scale.work import Work
 from cocanet.segment.batches import EncodeFiles, Item, batches
 from cocanet.segment.files import FolderSink, drain, opened_folder
+from cocanet.segment.loading import load
 from cocanet.segment.result import Segmentation
-from cocanet.segment.segmenter import load
 from cocanet.segment.settings import OutputSettings, SegmentSettings
 from tests.scale.conftest import BATCH, contents
 

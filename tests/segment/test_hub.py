@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cocanet.segment.segmenter import Segmenter, load
+from cocanet.segment.loading import load
+from cocanet.segment.segmenter import Segmenter
 from tests.segment.models import weights_file
 from tests.segment.test_pretrained import same_model
 

@@ -10,7 +10,7 @@ REINSTALL = "pip install --force-reinstall --no-deps cocanet"
 
 
 def examine_weights() -> Finding:
-    from cocanet.segment.segmenter import load
+    from cocanet.segment.loading import load
     from cocanet.weights import shipped_names
 
     names = shipped_names()

@@ -32,13 +32,13 @@ class BatchMasks(NamedTuple):
 class AnySegmenter(ABC):
     """A trained model for images of any size and kind; what runs it says `_masks` and `_check`."""
 
+    device: Any
+    """What its model runs on; `str` of it is how `load` is told."""
+
     def __init__(self, preset: Preset, notes: Mapping[str, Any] | None, source: str | None) -> None:
         self.preset, self.notes = preset, dict(notes or {})
         self.source = source
         """What its weights were loaded from."""
-
-    device: Any
-    """What it runs on."""
 
     @abstractmethod
     def _masks(self, images: Float[np.ndarray, "b 3 height width"], settings: SegmentSettings) -> BatchMasks:
