@@ -65,14 +65,7 @@ class FolderReader(Reader):
 
     def _leave_out_damaged(self) -> list[str]:
         """Forget the images that cannot be read, or their masks; why, a line for each."""
-        reasons: dict[int, str] = {}
-        for index in range(len(self)):
-            try:
-                self._read(index)
-            except DamagedFile as error:
-                reasons[index] = str(error)
-        if len(reasons) == len(self):
-            raise DamagedFile(f"{self._root}: none of the {len(self)} images can be read; the first: {reasons[0]}")
+        reasons = self.damaged(str(self._root))
         self._images = [name for index, name in enumerate(self._images) if index not in reasons]
         self._masks = [name for index, name in enumerate(self._masks) if index not in reasons]
         return list(reasons.values())
@@ -88,18 +81,25 @@ class FolderReader(Reader):
 
     def _read(self, index: int) -> Sample:
         image = read_image(inside(self._root, self._images[index]), upright=True)
-        top, left, bottom, right = centre_box(image.shape, min(image.shape[:2]))
-        labels = np.zeros((self._size, self._size), dtype=np.uint8)
-        if self._mask_root:
-            mask = inside(self._mask_root, self._masks[index])
-            picture = read_picture(mask, upright=True)
-            with naming(mask):
-                if picture.format == "JPEG":
-                    raise ValueError("JPEG blurs the values of a mask; save it as PNG")
-                values = segments(picture)
-                same_size(image, values)
-                labels = number_segments(values[top:bottom, left:right], self._size)
-        return Sample(resize_image(image[top:bottom, left:right], self._size), labels, {})
+        if not self._mask_root:
+            return square_sample(image, None, self._size)
+        mask = inside(self._mask_root, self._masks[index])
+        picture = read_picture(mask, upright=True)
+        with naming(mask):
+            return square_sample(image, picture, self._size)
+
+
+def square_sample(image: UInt8[np.ndarray, "h w 3"], mask: Image.Image | None, size: int) -> Sample:
+    """The central square of an image at a size, and of its mask; all is label 0 without one."""
+    top, left, bottom, right = centre_box(image.shape, min(image.shape[:2]))
+    labels = np.zeros((size, size), dtype=np.uint8)
+    if mask is not None:
+        if mask.format == "JPEG":
+            raise ValueError("JPEG blurs the values of a mask; save it as PNG")
+        values = segments(mask)
+        same_size(image, values)
+        labels = number_segments(values[top:bottom, left:right], size)
+    return Sample(resize_image(image[top:bottom, left:right], size), labels, {})
 
 
 def number_segments(values: Integer[np.ndarray, "n n"], size: int) -> UInt8[np.ndarray, "size size"]:

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from cocanet.data.readers.files import MAX_FILE_BYTES, DamagedFile, NoImages, naming, natural_key, regular_size
-from cocanet.data.readers.folder import SIZE, number_segments
-from cocanet.data.readers.images import centre_box, decode_image, decode_picture, resize_image, same_size, segments
+from cocanet.data.readers.folder import SIZE, square_sample
+from cocanet.data.readers.images import decode_image, decode_picture
 from cocanet.data.readers.reader import Reader
 from cocanet.data.sample import Sample
 from cocanet.extras import extra
@@ -123,14 +122,7 @@ class ParquetReader(Reader):
 
     def _leave_out_damaged(self) -> list[str]:
         """Forget the rows that cannot be read; why, a line for each."""
-        reasons: dict[int, str] = {}
-        for index in range(len(self)):
-            try:
-                self._read(index)
-            except DamagedFile as error:
-                reasons[index] = str(error)
-        if len(reasons) == len(self):
-            raise DamagedFile(f"none of the {len(self)} images can be read; the first: {reasons[0]}")
+        reasons = self.damaged(str(self._images[0].path))
         self._rows = np.delete(self._rows, list(reasons))
         return list(reasons.values())
 
@@ -139,22 +131,11 @@ class ParquetReader(Reader):
         row = int(self._rows[index] - (self._ends[file - 1] if file else 0))
         where = f"{self._images[file].path}: row {row}"
         image = decode_image(self._images[file].encoded(row), where, upright=True)
-        top, left, bottom, right = centre_box(image.shape, min(image.shape[:2]))
-        labels = np.zeros((self._size, self._size), dtype=np.uint8)
-        if self._masks is not None:
-            picture = decode_picture(self._masks[file].encoded(row), where, upright=True)
-            with naming(where):
-                labels = _labels(picture, image, self._size)
-        return Sample(resize_image(image[top:bottom, left:right], self._size), labels, {})
-
-
-def _labels(picture: Image.Image, image: np.ndarray, size: int) -> np.ndarray:
-    if picture.format == "JPEG":
-        raise ValueError("JPEG blurs the values of a mask; save it as PNG")
-    values = segments(picture)
-    same_size(image, values)
-    top, left, bottom, right = centre_box(image.shape, min(image.shape[:2]))
-    return number_segments(values[top:bottom, left:right], size)
+        if self._masks is None:
+            return square_sample(image, None, self._size)
+        picture = decode_picture(self._masks[file].encoded(row), where, upright=True)
+        with naming(where):
+            return square_sample(image, picture, self._size)
 
 
 def _parquet_files(path: Path, split: str | None) -> list[Path]:
