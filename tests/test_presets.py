@@ -66,6 +66,7 @@ TRAINING = TrainConfig(
     colour_code=0.0,
     encoder_first=0.0,
     decoder_apart=False,
+    encoder_rests=False,
 )
 ALL = sorted(presets.PRESETS)
 PRINTED = {
@@ -174,6 +175,9 @@ COLOURS = {
     "clevrtex": (0.25, 1.5, 0.25, 0.5),
 }
 
+RESTING = {"multi-dsprites", "shapestacks", "objects-room"}
+"""Encoders that stay as they are once they have learned alone."""
+
 
 def quick_training(name: str) -> TrainConfig:
     plain = replace(
@@ -202,6 +206,7 @@ def quick_training(name: str) -> TrainConfig:
         texture=texture,
         encoder_first=0.25,
         decoder_apart=True,
+        encoder_rests=name in RESTING,
     )
 
 

@@ -15,12 +15,14 @@ from cocanet.train.estimate import estimate_step
 from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
 from cocanet.train.loss import Objective, colour_code, described
+from cocanet.train.optimiser import learning_rate_factor
 from cocanet.weights import read_weights
 from tests.tiny import images, small
 from tests.train.runs import losses, noise_store, tiny_settings, validations
 from tests.train.test_loop import assert_same_checkpoint, interrupt_at
 
 FIRST = {"encoder_first": 0.5, "colour_code": 0.3, "colour_noise": 1e-2, "chroma": 2.0, "texture": 0.5}
+RESTS = FIRST | {"decoder_apart": True, "encoder_rests": True}
 
 
 @pytest.fixture
@@ -56,9 +58,10 @@ def test_the_decoder_stays_as_it_began_until_it_joins(tmp_path, data):
     assert "backbone.look.weight" not in same
 
 
+@pytest.mark.parametrize("course", [FIRST, RESTS], ids=["learning", "resting"])
 @pytest.mark.parametrize("step", [1, 2, 3, 4])
-def test_a_run_resumes_bit_for_bit_on_either_side_of_the_change(tmp_path, data, monkeypatch, step):
-    settings = tiny_settings(data, **FIRST)
+def test_a_run_resumes_bit_for_bit_on_either_side_of_the_change(tmp_path, data, monkeypatch, step, course):
+    settings = tiny_settings(data, **course)
     train(settings, tmp_path / "whole")
     with monkeypatch.context() as patch:
         interrupt_at(patch, signal.SIGTERM, step=step)
@@ -88,6 +91,11 @@ def test_what_a_step_costs_is_the_mean_of_both_phases():
         ({"decoder_apart": True}, r"or a figure to learn by; .* decoder_apart=True, colour_code=0 and figure=0"),
         ({"encoder_first": 1.5, "colour_code": 1.0}, "expected at most 1, got 1.5"),
         ({"encoder_first": -0.5, "colour_code": 1.0}, "encoder_first must be 0 or more; got -0.5"),
+        (
+            RESTS | {"encoder_first": 1.0},
+            "expected encoder_first between 0 and 1 and decoder_apart=True, got 1.0 and True",
+        ),
+        (RESTS | {"decoder_apart": False}, "decoder_apart=True, got 0.5 and False"),
     ],
 )
 def test_shares_that_make_no_sense_are_refused(changes, message):
@@ -119,3 +127,62 @@ def test_a_decoder_apart_leaves_what_is_found_to_the_code(rounds):
     code = 0.3 * colour_code(output.masks_from_below, x, 0.01)
     torch.testing.assert_close(objective(x), model.loss(output, x) + code)
     assert gradients(model) == {name for name, _ in model.named_parameters()}
+
+
+def found(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return model.eval().encode(x, FeedbackConfig()).masks
+
+
+def test_an_encoder_that_rests_finds_what_it_found_and_the_decoder_learns(tmp_path, data):
+    settings = tiny_settings(data, {"checkpoint_every": 1}, **RESTS)
+    train(settings, tmp_path / "run")
+    alone = tiny_settings(data, {"checkpoint_every": 1}, **RESTS)
+    half = alone.preset.train.steps // 2
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_at(patch, signal.SIGTERM, step=half)
+        with pytest.raises(Stopped):
+            train(alone, tmp_path / "alone")
+    before, after = (read_weights(tmp_path / run / "last.safetensors").tensors for run in ("alone", "run"))
+    models = []
+    for weights in (before, after):
+        model = cocanet.build(settings.preset, seed=0)
+        model.load_state_dict({name: weights[name] for name in model.state_dict()})
+        models.append(model)
+    x = torch.rand(3, 3, *settings.preset.model.image_size, generator=torch.Generator().manual_seed(5))
+    assert torch.equal(found(models[0], x), found(models[1], x))
+    changed = {
+        name
+        for name in before
+        if name in dict(models[0].named_parameters()) and not torch.equal(before[name], after[name])
+    }
+    assert any(name.startswith("decoder") for name in changed)
+    assert any(name.startswith("hierarchy.levels.1.coca.value") for name in changed)
+
+
+def test_a_resting_encoder_is_decoded_as_at_evaluation():
+    """The last level's temperature is that of evaluation, and the loss is reconstruction alone."""
+    config = small()
+    *below, last = config.levels
+    config = replace(config, levels=(*below, replace(last, sharpen=3.0)))
+    model, x = cocanet.build(config, seed=0), images(config)
+    sharp, soft = model.eval()(x), model.train()(x)
+    assert (sharp.encoder_masks - soft.encoder_masks).abs().max() > 1e-3
+    resting = model(x, apart=True, resting=True)
+    torch.testing.assert_close(resting.encoder_masks, sharp.encoder_masks)
+    assert not resting.masks_from_below.requires_grad
+    objective = Objective(model, TrainConfig(**RESTS))
+    torch.testing.assert_close(objective(x, 0.5), model.loss(resting, x))
+    objective(x, 0.5).backward()
+    assert not [name for name in gradients(model) if name.startswith(("backbone", "hierarchy.levels.0"))]
+
+
+def test_either_part_of_a_run_has_the_whole_course():
+    course = TrainConfig(**RESTS | {"encoder_first": 0.25}, steps=400, warmup_steps=40, decay="cosine")
+    factors = [learning_rate_factor(course, step) for step in range(400)]
+    assert max(factors[:100]) == max(factors[100:]) == pytest.approx(1, abs=0.01)
+    assert factors[99] == pytest.approx(0, abs=1e-3)
+    assert factors[399] == pytest.approx(0, abs=1e-3)
+    assert factors[0] == pytest.approx(1 / 10)
+    assert factors[100] == pytest.approx(1 / 30)
+    plain = replace(course.stretched(300), encoder_rests=False)
+    assert factors[100:] == [learning_rate_factor(plain, step) for step in range(300)]

@@ -164,6 +164,13 @@ class FeedbackConfig:
     """Weight of how often a slot's palette, the histogram of its colours, has a pixel's colour."""
     regroup: bool = False
     """Whether the masks' connected pieces are then grouped anew, so that two things apart are two slots."""
+    regroup_noise: float | None = None
+    """Added to a group's variance of colour there; as `noise` if left out. With less, less stays together."""
+    rim: float = 0.0
+    """Part of a figure's colour from which a pixel at its border is its own; 0 leaves borders as they are."""
+    upright: float = 0.0
+    """Nats of brightness that it must save to cut a large segment along an upright line, as where two walls meet, by
+    a slot without pixels; 0 cuts none."""
 
     def __post_init__(self) -> None:
         not_negative(
@@ -174,8 +181,13 @@ class FeedbackConfig:
             slots=self.slots,
             light=self.light,
             palette=self.palette,
+            upright=self.upright,
         )
         positive(contrast=self.contrast, reach=self.reach, noise=self.noise)
+        if self.regroup_noise is not None:
+            positive(regroup_noise=self.regroup_noise)
+        if not 0 <= self.rim < 1:
+            raise ValueError(f"rim is a part of a colour; expected at least 0 and less than 1, got {self.rim}")
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,11 @@ class SlotLimits(NamedTuple):
     """Of the last level's affinities; as the model has it if None."""
 
 
-def slot_limits(config: CocaNetConfig, *, training: bool) -> SlotLimits:
-    """Dynamic slots are found at evaluation; training has a fixed number."""
+def slot_limits(config: CocaNetConfig, *, training: bool, settled: bool = False) -> SlotLimits:
+    """Dynamic slots are found at evaluation; training has a fixed number, at evaluation's temperature if `settled`."""
+    if training and settled:
+        last = config.levels[-1]
+        return SlotLimits(config.slots, temperature=last.sharpen * last.temperature)
     if training or config.dynamic is None:
         return SlotLimits(config.slots)
     return SlotLimits(config.dynamic.most, config.dynamic.stop_below)

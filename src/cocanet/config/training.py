@@ -59,6 +59,9 @@ class TrainConfig:
     decoder_apart: bool = False
     """Whether reconstruction teaches only the decoder and how slots are pooled, and the codes alone teach what is
     found: a decoder that begins late would first undo what the encoder has learned."""
+    encoder_rests: bool = False
+    """Whether the encoder, once it has learned alone, stays as it is: its learning rate falls to 0 before the decoder
+    joins, which has a course of its own and learns from what is found at evaluation. Needs `decoder_apart`."""
 
     def __post_init__(self) -> None:
         positive(
@@ -92,6 +95,11 @@ class TrainConfig:
             raise ValueError(
                 f"an encoder that learns alone needs the colour code or a figure to learn by; got encoder_first="
                 f"{self.encoder_first}, decoder_apart={self.decoder_apart}, colour_code=0 and figure=0"
+            )
+        if self.encoder_rests and not (0 < self.encoder_first < 1 and self.decoder_apart):
+            raise ValueError(
+                "an encoder rests after it has learned alone, from a decoder apart; expected encoder_first between 0 "
+                f"and 1 and decoder_apart=True, got {self.encoder_first} and {self.decoder_apart}"
             )
         if self.clip_norm is not None:
             positive(clip_norm=self.clip_norm)

@@ -19,7 +19,8 @@ def losses(preset: Preset) -> str:
     if train.figure:
         parts.append(f"what feedback makes of a thing in the middle ({train.figure:g})")
     if train.encoder_first:
-        parts.append(f"the encoder without its decoder for the first {train.encoder_first:.0%}")
+        rests = ", then unchanged" * train.encoder_rests
+        parts.append(f"the encoder without its decoder for the first {train.encoder_first:.0%}{rests}")
     return ", ".join(parts)
 
 

@@ -18,8 +18,10 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from cocanet.functional.cuts import cut_upright
 from cocanet.functional.palettes import binned_colours, palette_evidence
 from cocanet.functional.regrouping import SPREAD, places, regroup_masks
+from cocanet.functional.rims import settle_rims
 from cocanet.functional.tracing import repeat
 
 FLOOR = 1e-6
@@ -44,16 +46,22 @@ def correct_masks(
     light: float,
     palette: float = 0.0,
     regroup: bool = False,
+    regroup_noise: float | None = None,
+    rim: float = 0.0,
+    upright: float = 0.0,
 ) -> Float[Tensor, "b k h w"]:
     """Masks after `rounds` of feedback; they sum to 1, and slots that are not in use stay empty.
 
     `neighbours`, `figure`, `slots` and `palette` weigh the voices, a 0 silences one. All but palettes see colours in
     which brightness counts only `light`: a shaded side is still of the object's hue. With `regroup` the pieces of the
-    corrected masks are grouped anew, and as many rounds correct the groups.
+    corrected masks are grouped anew, and as many rounds correct the groups. Last, `rim` settles the borders of
+    figures, and `upright` cuts a large segment in two.
     """
-    bins = binned_colours(images) if palette and rounds else None
-    images = images - (1 - light) * images.mean(1, keepdim=True)
-    alike = likeness(images, reach, contrast) if neighbours and rounds else None
+    if not rounds:
+        return masks
+    bins = binned_colours(images) if palette else None
+    colours = images - (1 - light) * images.mean(1, keepdim=True)
+    alike = likeness(colours, reach, contrast) if neighbours else None
 
     def corrected(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
         below = masks.clamp(min=FLOOR).log().masked_fill(~in_use[..., None, None], -torch.inf)
@@ -65,7 +73,7 @@ def correct_masks(
             if figure:
                 logits = logits + figure * border_ownership(masks, smallest)[..., None, None]
             if slots:
-                logits = logits + slots * explanation(masks, images, noise)
+                logits = logits + slots * explanation(masks, colours, noise)
             if bins is not None:
                 logits = logits + palette * palette_evidence(masks, bins)
             return logits.softmax(1)
@@ -73,8 +81,13 @@ def correct_masks(
         return repeat(one_round, masks, rounds)
 
     masks = corrected(masks)
-    if regroup and rounds:
-        masks = corrected(regroup_masks(masks, images, in_use, smallest=smallest, noise=noise))
+    if regroup:
+        told = noise if regroup_noise is None else regroup_noise
+        masks = corrected(regroup_masks(masks, colours, in_use, smallest=smallest, noise=told))
+    if rim:
+        masks = settle_rims(masks, colours, part=rim)
+    if upright:
+        masks = cut_upright(masks, images, in_use, least=upright, smallest=smallest)
     return masks
 
 

@@ -63,8 +63,9 @@ class CocaNet(ObjectModel):
         limits: SlotLimits | None = None,
         *,
         apart: bool = False,
+        resting: bool = False,
     ) -> Output:
-        found = self.encode(images, feedback, limits, apart=apart)
+        found = self.encode(images, feedback, limits, apart=apart, resting=resting)
         painting = self.paint(found, images)
         return Output(
             slots=found.slots,
@@ -94,14 +95,18 @@ class CocaNet(ObjectModel):
         limits: SlotLimits | None = None,
         *,
         apart: bool = False,
+        resting: bool = False,
     ) -> Encoding:
         """Slots and their masks, without decoding: up the hierarchy, and with feedback, if any, down again.
 
         With `apart` the gradient of slots and masks ends at the last level's nodes: what is done with slots then
-        teaches their pooling, and not what was found.
+        teaches their pooling, and not what was found. With `resting` nothing else teaches that either: it is found
+        as at evaluation, and no gradient is prepared.
         """
         feedback = feedback or self.config.feedback
-        climbed = self._climb(images, limits)
+        limits = limits or slot_limits(self.config, training=self.training, settled=resting)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not resting):
+            climbed = self._climb(images, limits)
         from_below = self.dendrogram(climbed.levels)
         top = climbed.detached() if apart else climbed
         masks, features, over_nodes = from_below.detach() if apart else from_below, climbed.features, None
@@ -121,13 +126,11 @@ class CocaNet(ObjectModel):
 
     def masks_from_below(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, "b k h w"]:
         """The encoder's masks before any feedback: all that an encoder needs to learn alone."""
-        return self.dendrogram(self._climb(images).levels)
+        return self.dendrogram(self._climb(images, slot_limits(self.config, training=self.training)).levels)
 
-    def _climb(self, images: Float[Tensor, "b 3 h w"], limits: SlotLimits | None = None) -> Climbed:
+    def _climb(self, images: Float[Tensor, "b 3 h w"], limits: SlotLimits) -> Climbed:
         check_size(images, self.config.image_size)
-        climbed: Climbed = self.hierarchy(
-            self.backbone(images), limits or slot_limits(self.config, training=self.training)
-        )
+        climbed: Climbed = self.hierarchy(self.backbone(images), limits)
         return climbed
 
     def _over_nodes(self, masks: Float[Tensor, "b k h w"], levels: tuple[Level, ...]) -> Float[Tensor, "b k n"]:

@@ -37,15 +37,21 @@ class Objective(nn.Module):
         if done < self.config.encoder_first:
             alone = as_coca_net(self.model, "learning without a decoder").masks_from_below(images)
             return self._codes(alone, images, done)
-        output = self.model(images, apart=True) if self.config.decoder_apart else self.model(images)
+        output = self._output(images)
         loss = self.config.reconstruction * self.model.loss(output, images)
         grown = min(1.0, max(0.0, (done - self.config.guided_from) / GUIDANCE_GROWS))
         if guidance := self.config.mask_guidance * grown:
             loss = loss + guidance * mask_guidance(output)
-        if self.config.colour_code or self.config.figure:
+        if (self.config.colour_code or self.config.figure) and not self.config.encoder_rests:
             made = output.encoder_masks if output.masks_from_below is None else output.masks_from_below
             loss = loss + self._codes(made, images, done)
         return loss
+
+    def _output(self, images: Float[Tensor, "b 3 h w"]) -> Output:
+        config = self.config
+        ways = {"apart": True, "resting": config.encoder_rests} if config.decoder_apart else {}
+        out: Output = self.model(images, **ways)
+        return out
 
     def _codes(
         self, masks: Float[Tensor, "b k h w"], images: Float[Tensor, "b 3 h w"], done: float

@@ -19,8 +19,13 @@ TOKENS = "tokens"
 def learning_rate_factor(config: TrainConfig, step: int | float) -> float:
     """Share of the full learning rate at a step, counted from 0: linear warm-up times a decay.
 
-    A run on a clock stands between steps: at the share of its steps that it has spent of its time.
+    A run on a clock stands between steps: at the share of its steps that it has spent of its time. Where the encoder
+    rests after it has learned alone, either part of the run has the whole course.
     """
+    if config.encoder_rests:
+        alone = round(config.encoder_first * config.steps)
+        begun, length = (0, alone) if step < alone else (alone, config.steps - alone)
+        return learning_rate_factor(replace(config.stretched(max(1, length)), encoder_rests=False), step - begun)
     warmup = min(1.0, (step + 1) / config.warmup_steps) if config.warmup_steps else 1.0
     if config.decay == "constant":
         return warmup
