@@ -14,7 +14,7 @@ from cocanet.models.build import build
 from cocanet.weights import write_weights
 from tests.tiny import DEEP, THREE, in_slot_frame, small, token_net
 
-ROUNDS = FeedbackConfig(rounds=2, reach=1, palette=1.0, regroup=True)
+ROUNDS = FeedbackConfig(rounds=2, reach=1, palette=1.0, regroup=True, regroup_noise=0.005, rim=0.3, upright=1.0)
 MODELS: dict[str, CocaNetConfig] = {
     "three": THREE,
     "dynamic": replace(DEEP, norm="image", dynamic=DynamicSlots(stop_below=0.3, most=6)),
@@ -22,7 +22,7 @@ MODELS: dict[str, CocaNetConfig] = {
     "tokens": token_net(),
 }
 """Three levels of images that are not square; four with every kind of attention and dynamic slots; feedback that
-regroups, and a decoder in the slots' frame; cells of several pixels, and a decoder by tokens."""
+regroups, settles rims and cuts, and a decoder in the slots' frame; cells of several pixels, and a decoder by tokens."""
 WITH_DECODER = ("feedback", "tokens")
 
 

@@ -13,7 +13,12 @@ from cocanet.models.model import reconstruction_loss
 from tests.tiny import DEEP, FLAT, images, in_slot_frame, small
 
 ON = FeedbackConfig(rounds=3, contrast=0.4)
-WAYS = {"corrected": ON, "regrouped": replace(ON, regroup=True)}
+WAYS = {
+    "corrected": ON,
+    "regrouped": replace(ON, regroup=True),
+    "cut": replace(ON, upright=0.1),
+    "all": replace(ON, regroup=True, regroup_noise=0.005, rim=0.3, upright=0.1),
+}
 CONFIGS = {"two": small(), "four": DEEP, "one": FLAT, "slot frame": in_slot_frame(small())}
 
 

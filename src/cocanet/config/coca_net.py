@@ -189,6 +189,11 @@ class FeedbackConfig:
         if not 0 <= self.rim < 1:
             raise ValueError(f"rim is a part of a colour; expected at least 0 and less than 1, got {self.rim}")
 
+    @property
+    def reassigns(self) -> bool:
+        """Whether a slot may get pixels that its anchor had nothing of."""
+        return self.regroup or self.upright > 0
+
 
 @dataclass(frozen=True)
 class CocaNetConfig:

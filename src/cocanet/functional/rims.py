@@ -31,13 +31,13 @@ def settle_rims(
     slots = masks.shape[1]
     labels = masks.argmax(1)
     own = F.one_hot(labels, slots).movedim(-1, 1).to(masks.dtype)
-    beside = _around(own, 1) * (1 - own)
+    beside = _around(own, 1).round() * (1 - own)  # whole numbers: ties are the same on every device
     most, other = beside.max(1)
     area = own.sum((-2, -1))
     here, there = (area.gather(1, index.flatten(1)).view_as(labels) for index in (labels, other))
     figure, ground = torch.where(here < there, labels, other), torch.where(here < there, other, labels)
     mixed = figure_part(colours, side_colours(own, colours), figure, ground)
-    bordering = (most > 0) & (torch.minimum(here, there) <= SMALLER * torch.maximum(here, there)) & mixed.isfinite()
+    bordering = (most > 0.5) & (torch.minimum(here, there) <= SMALLER * torch.maximum(here, there)) & mixed.isfinite()
     changes = bordering & (torch.where(mixed > part, figure, ground) != labels)
     return _exchanged(masks, labels, other, changes)
 
@@ -89,4 +89,4 @@ def _exchanged(
 def _around(grid: Float[Tensor, "b c h w"], reach: int) -> Float[Tensor, "b c h w"]:
     """Sums over the square around each pixel; nothing lies beyond the edge."""
     side = 2 * reach + 1
-    return F.avg_pool2d(grid, side, 1, reach, divisor_override=1)
+    return side**2 * F.avg_pool2d(grid, side, 1, reach)  # a divisor of its own would be lost in an export

@@ -117,7 +117,7 @@ class CocaNet(ObjectModel):
             features = self.hierarchy.pool_again(top, top.masks if over_nodes is None else over_nodes)
         slots, cells = self.hierarchy.slots(features), None
         if self.shape is not None:
-            slots, cells = self.shape.place(slots, masks, top.levels, over_nodes if feedback.regroup else None)
+            slots, cells = self.shape.place(slots, masks, top.levels, over_nodes if feedback.reassigns else None)
         return Encoding(slots, masks, from_below, top.in_use, cells, top.levels)
 
     def anneal(self, done: float) -> None:
