@@ -190,7 +190,9 @@ def quick_training(name: str) -> TrainConfig:
         crop_padding=0,
     )
     if name == "tetrominoes":
-        return replace(plain, learning_rate=1.5e-3, warmup_steps=1_500, mask_guidance=0.05, guided_from=0.4)
+        return replace(
+            plain, learning_rate=1.5e-3, warmup_steps=1_500, mask_guidance=0.05, guided_from=0.4, feedback=False
+        )
     entropy, chroma, light, texture = COLOURS[name]
     return replace(
         plain,

@@ -8,8 +8,10 @@ import pytest
 import torch
 
 import cocanet
-from cocanet.config import DynamicSlots, FeedbackConfig
+from cocanet import presets
+from cocanet.config import DynamicSlots, FeedbackConfig, TrainConfig
 from cocanet.models.model import reconstruction_loss
+from cocanet.train.loss import Objective
 from tests.tiny import DEEP, FLAT, images, in_slot_frame, small
 
 ON = FeedbackConfig(rounds=3, contrast=0.4)
@@ -142,3 +144,15 @@ def test_a_regrouped_slot_is_centred_in_its_own_mask():
 def test_settings_that_make_no_sense_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         FeedbackConfig(**changes)
+
+
+def test_trained_without_feedback_a_model_is_evaluated_with_it():
+    config = replace(small(), feedback=WAYS["all"])
+    model, x = cocanet.build(config, seed=0), images(config)
+    with_it, without = (Objective(model, TrainConfig(feedback=on))(x) for on in (True, False))
+    assert with_it != without
+    torch.testing.assert_close(without, reconstruction_loss(model(x, FeedbackConfig()), x))
+    assert (model.eval()(x).encoder_masks - model(x).masks_from_below).abs().max() > 0.01
+    rival = presets.find("slot-attention-tetrominoes")
+    with pytest.raises(ValueError, match=r"only a coca-net has feedback .* not for a slot-attention"):
+        replace(rival, train=TrainConfig(feedback=False))

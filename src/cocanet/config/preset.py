@@ -54,6 +54,8 @@ class Preset:
                 f"only the encoder of a coca-net learns without its decoder; got encoder_first={train.encoder_first} "
                 f"and decoder_apart={train.decoder_apart} for a {self.model.kind}"
             )
+        if not train.feedback and not isinstance(self.model, CocaNetConfig):
+            raise ValueError(f"only a coca-net has feedback to train without; feedback=False is not for a {self.model.kind}")
         if train.figure and not (isinstance(self.model, CocaNetConfig) and self.model.feedback.rounds):
             raise ValueError(
                 f"a figure is learned from the feedback of a coca-net; got figure={train.figure} for a "

@@ -54,6 +54,9 @@ class TrainConfig:
     figure_trust: float = 0.8
     """How much, from three fifths of the run on, feedback begins from the encoder's own masks instead of the middle;
     it does so not at all in the first fifth."""
+    feedback: bool = True
+    """Whether the model's feedback, if it has any, corrects masks in training too. Where reconstruction teaches the
+    encoder, it would learn to leave its mistakes to feedback."""
     encoder_first: float = 0.0
     """Share of a run in which the encoder learns alone, by one of these codes, before the decoder joins."""
     decoder_apart: bool = False

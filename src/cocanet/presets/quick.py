@@ -46,7 +46,7 @@ SETTLED = replace(QUICK_BY_COLOUR, encoder_rests=True)
 it would only take the ground apart, and a step without its gradient takes two thirds of the time."""
 QUICK_TRAINING = {
     # Shaded pieces that often share a colour: colour cannot part them, reconstruction can.
-    "tetrominoes": QUICK,
+    "tetrominoes": replace(QUICK, feedback=False),
     # Flat colours, in which brightness tells as much as hue.
     "multi-dsprites": replace(SETTLED, chroma=1.0, light=1.0, texture=0.0, colour_entropy=0.3),
     # Colours of the blocks are pure, those of the patterned room are not.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -48,8 +49,11 @@ class Objective(nn.Module):
         return loss
 
     def _output(self, images: Float[Tensor, "b 3 h w"]) -> Output:
-        config = self.config
-        ways = {"apart": True, "resting": config.encoder_rests} if config.decoder_apart else {}
+        config, ways = self.config, dict[str, Any]()
+        if config.decoder_apart:
+            ways |= {"apart": True, "resting": config.encoder_rests}
+        if not config.feedback:
+            ways |= {"feedback": FeedbackConfig(rounds=0)}
         out: Output = self.model(images, **ways)
         return out
 
