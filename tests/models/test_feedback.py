@@ -154,5 +154,5 @@ def test_trained_without_feedback_a_model_is_evaluated_with_it():
     torch.testing.assert_close(without, reconstruction_loss(model(x, FeedbackConfig()), x))
     assert (model.eval()(x).encoder_masks - model(x).masks_from_below).abs().max() > 0.01
     rival = presets.find("slot-attention-tetrominoes")
-    with pytest.raises(ValueError, match=r"only a coca-net has feedback .* not for a slot-attention"):
+    with pytest.raises(ValueError, match=r"only a coca-net has feedback .* no slot-attention's"):
         replace(rival, train=TrainConfig(feedback=False))

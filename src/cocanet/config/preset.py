@@ -55,7 +55,7 @@ class Preset:
                 f"and decoder_apart={train.decoder_apart} for a {self.model.kind}"
             )
         if not train.feedback and not isinstance(self.model, CocaNetConfig):
-            raise ValueError(f"only a coca-net has feedback to train without; feedback=False is not for a {self.model.kind}")
+            raise ValueError(f"only a coca-net has feedback to train without; feedback=False is no {self.model.kind}'s")
         if train.figure and not (isinstance(self.model, CocaNetConfig) and self.model.feedback.rounds):
             raise ValueError(
                 f"a figure is learned from the feedback of a coca-net; got figure={train.figure} for a "
