@@ -169,7 +169,7 @@ def test_a_preset_is_the_papers_and_nothing_else(name):
 # What the encoder of each quick preset learns by: price of entropy, chroma, light, texture
 COLOURS = {
     "multi-dsprites": (0.3, 1.0, 1.0, 0.0),
-    "shapestacks": (0.5, 4.0, 0.06, 0.25),
+    "shapestacks": (1.0, 4.0, 0.06, 0.25),
     "objects-room": (0.3, 1.5, 0.25, 0.5),
     "clevr6": (0.5, 1.5, 0.25, 0.5),
     "clevrtex": (0.25, 1.5, 0.25, 0.5),

@@ -50,7 +50,7 @@ QUICK_TRAINING = {
     # Flat colours, in which brightness tells as much as hue.
     "multi-dsprites": replace(SETTLED, chroma=1.0, light=1.0, texture=0.0, colour_entropy=0.3),
     # Colours of the blocks are pure, those of the patterned room are not.
-    "shapestacks": replace(SETTLED, chroma=4.0, light=0.06, texture=0.25, colour_entropy=0.5),
+    "shapestacks": replace(SETTLED, chroma=4.0, light=0.06, texture=0.25, colour_entropy=1.0),
     "objects-room": replace(SETTLED, colour_entropy=0.3),
     "clevr6": replace(QUICK_BY_COLOUR, batch_size=4, colour_entropy=0.5),
     "clevrtex": replace(QUICK_BY_COLOUR, batch_size=4, colour_entropy=0.25),
