@@ -171,6 +171,9 @@ class FeedbackConfig:
     upright: float = 0.0
     """Nats of brightness that it must save to cut a large segment along an upright line, as where two walls meet, by
     a slot without pixels; 0 cuts none."""
+    level: float = 0.0
+    """Pixels of outline that it must save to take a small segment for two boxes or balls, one on the other; 0 cuts
+    none."""
 
     def __post_init__(self) -> None:
         not_negative(
@@ -182,6 +185,7 @@ class FeedbackConfig:
             light=self.light,
             palette=self.palette,
             upright=self.upright,
+            level=self.level,
         )
         positive(contrast=self.contrast, reach=self.reach, noise=self.noise)
         if self.regroup_noise is not None:
@@ -192,7 +196,7 @@ class FeedbackConfig:
     @property
     def reassigns(self) -> bool:
         """Whether a slot may get pixels that its anchor had nothing of."""
-        return self.regroup or self.upright > 0
+        return self.regroup or self.upright > 0 or self.level > 0
 
 
 @dataclass(frozen=True)

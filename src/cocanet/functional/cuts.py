@@ -1,25 +1,39 @@
-"""Two walls of one colour that meet in a corner: a large segment is cut along an upright edge of its brightness.
+"""What colour cannot part: two walls of one colour that meet in a corner, two blocks of one colour in a stack.
 
-Light falls on planes of one colour in different strengths. Pixel by pixel their texture hides that; of hundreds of
-pixels on either side of a line it does not. Cameras stand upright and so do the corners of rooms, while light fades
-with distance, mostly up and down a picture: so lines are upright, and no ground or sky is cut for its gradient.
+A segment is cut along an upright or a level line, and a slot without pixels gets one side of it. Cameras stand upright,
+and so do the corners of rooms and the things that stand on one another.
+
+*Upright* cuts are of large segments, by brightness. Light falls on two walls in different strengths. Pixel by pixel
+their texture hides that; of hundreds of pixels on either side of a line it does not. Light also fades with distance,
+mostly up and down a picture: no ground or sky is cut for its gradient.
+
+*Level* cuts are of small segments, by outline. A thing is taken for a box or a ball; two on top of each other have an
+outline that two such shapes tell better than one.
 """
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from cocanet.functional.tracing import repeat
 
 DARKEST = 0.05
 """Added to brightness before its logarithm: shade is a factor, but for the darkest."""
 NOISE = 1e-4
 """Added to a variance of log brightness."""
-LARGE = 0.1
-"""Share of an image from which a segment may be cut."""
+WALL = 0.1
+"""Share of an image from which a segment may be cut upright."""
 SIDE = 0.12
-"""Share of a segment that either side has at least."""
+"""Share of a segment that either side of an upright cut has at least."""
+THING = 0.15
+"""Share of an image up to which a segment may be cut level."""
+HIGH = 0.07
+"""Share of an image's height that either side of a level cut has at least: a ball's cap is lower."""
+LEVELS = 3
+"""Level cuts in an image at most."""
 
 
 def cut_upright(
@@ -30,21 +44,27 @@ def cut_upright(
     least: float,
     smallest: float,
 ) -> Float[Tensor, "b k h w"]:
-    """In each image the segment that gains most by a cut gives what lies to the right of it to a slot without pixels.
+    """Cut the segment that gains most by it, along a column, if that saves `least` nats (`upright_gain`)."""
+    width = masks.shape[-1]
+    own = _owned(masks)
+    gain = upright_gain(own, (images.mean(1) + DARKEST).log())
+    column = torch.arange(width, device=masks.device)
+    right = (column > column.unsqueeze(1)).unsqueeze(1)
+    return _cut(masks, own, gain, right, in_use, least, smallest)
 
-    A cut must save `least` nats (`upright_gain`). A slot with less than the share `smallest` of an image has no pixels
-    to speak of; without such a slot there is no cut.
-    """
-    slots, width = masks.shape[1], masks.shape[-1]
-    own = F.one_hot(masks.argmax(1), slots).movedim(-1, 1).to(masks.dtype)
-    gain, where = upright_gain(own, (images.mean(1) + DARKEST).log()).flatten(1).max(-1)
-    share, free = own.mean((-2, -1)).masked_fill(~in_use, torch.inf).min(-1)
-    cuts = (gain > least) & (share < smallest)
-    right = torch.arange(width, device=masks.device) > (where % width).unsqueeze(-1)
-    side = (right & cuts.unsqueeze(-1))[:, None, None].to(masks.dtype)
-    giver, taker = (F.one_hot(slot, slots)[..., None, None].to(masks.dtype) for slot in (where // width, free))
-    given = (masks * giver).sum(1, keepdim=True) * side
-    return masks + given * (taker - giver)
+
+def cut_level(
+    masks: Float[Tensor, "b k h w"], in_use: Bool[Tensor, "b k"], *, least: float, smallest: float
+) -> Float[Tensor, "b k h w"]:
+    """Cut those segments that gain most by it, along a row, if that saves `least` pixels of outline (`level_gain`)."""
+    row = torch.arange(masks.shape[-2], device=masks.device)
+    below = (row > row.unsqueeze(1)).unsqueeze(-1)
+
+    def once(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
+        own = _owned(masks)
+        return _cut(masks, own, level_gain(own), below, in_use, least, smallest)
+
+    return repeat(once, masks, LEVELS)
 
 
 def upright_gain(own: Float[Tensor, "b k h w"], light: Float[Tensor, "b h w"]) -> Float[Tensor, "b k w"]:
@@ -60,8 +80,85 @@ def upright_gain(own: Float[Tensor, "b k h w"], light: Float[Tensor, "b h w"]) -
     pixels = whole[..., 0].clamp(min=1)
     one, two = (parts / pixels + NOISE for parts in (_scatter(whole), _scatter(left) + _scatter(right)))
     height, width = own.shape[-2:]
-    large = (whole[..., 0] >= LARGE * height * width) & (torch.minimum(left, right)[..., 0] >= SIDE * whole[..., 0])
+    large = (whole[..., 0] >= WALL * height * width) & (torch.minimum(left, right)[..., 0] >= SIDE * whole[..., 0])
     return torch.where(large, 0.5 * pixels * (one / two).log(), 0.0)
+
+
+def level_gain(own: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h"]:
+    """Pixels by which two shapes, above and below a line behind each row, tell a segment's outline better than one.
+
+    Nothing where a side would be too low, and of segments that are too large for a thing.
+    """
+    height, width = own.shape[-2:]
+    row = torch.arange(height, device=own.device)
+    filled = own.amax(-1)
+    left = own.argmax(-1).to(own.dtype)
+    right = width - own.flip(-1).argmax(-1).to(own.dtype)
+    first, last = filled.argmax(-1, keepdim=True), height - filled.flip(-1).argmax(-1, keepdim=True)
+    above = (row <= row.unsqueeze(1)).to(own.dtype) * filled.unsqueeze(-2)
+    below = filled.unsqueeze(-2) - above
+    cut = (row + 1).expand_as(filled)
+    upper = _outline_error(left, right, above, first.expand_as(cut), torch.minimum(cut, last))
+    lower = _outline_error(left, right, below, torch.maximum(cut, first), last.expand_as(cut))
+    thing = own.mean((-2, -1)).unsqueeze(-1) <= THING
+    high = torch.minimum(above.sum(-1), below.sum(-1)) >= HIGH * height
+    return torch.where(thing & high, upper[..., -1:] - upper - lower, 0.0)
+
+
+def _outline_error(
+    left: Float[Tensor, "b k h"],
+    right: Float[Tensor, "b k h"],
+    rows: Float[Tensor, "b k lines h"],
+    begin: Int[Tensor, "b k lines"],
+    end: Int[Tensor, "b k lines"],
+) -> Float[Tensor, "b k lines"]:
+    """Pixels between the two edges of some rows and those of the box or the ball that fits them better.
+
+    A box has the mean edges. A ball is an ellipse between the first row and the last, about the mean centre.
+    """
+    left, right = left.unsqueeze(-2), right.unsqueeze(-2)
+
+    def error(from_left: Tensor, from_right: Tensor) -> Float[Tensor, "b k lines"]:
+        return (rows * ((left - from_left).abs() + (right - from_right).abs())).sum(-1)
+
+    count = rows.sum(-1, keepdim=True).clamp(min=1)
+    box = error((rows * left).sum(-1, keepdim=True) / count, (rows * right).sum(-1, keepdim=True) / count)
+    middle, radius = (x.unsqueeze(-1).to(left.dtype) / 2 for x in (begin + end - 1, (end - begin).clamp(min=1)))
+    row = torch.arange(left.shape[-1], device=left.device)
+    arc = (1 - ((row - middle) / radius).square()).clamp(min=0).sqrt()
+    centre = (rows * (left + right) / 2).sum(-1, keepdim=True) / count
+    wide = (rows * arc * (right - left) / 2).sum(-1, keepdim=True) / (rows * arc**2).sum(-1, keepdim=True).clamp(
+        min=1e-3
+    )
+    return torch.minimum(box, error(centre - wide * arc, centre + wide * arc))
+
+
+def _cut(
+    masks: Float[Tensor, "b k h w"],
+    own: Float[Tensor, "b k h w"],
+    gain: Float[Tensor, "b k lines"],
+    beyond: Bool[Tensor, "lines h_ w_"],
+    in_use: Bool[Tensor, "b k"],
+    least: float,
+    smallest: float,
+) -> Float[Tensor, "b k h w"]:
+    """In each image the segment that gains most gives what lies beyond its best line to a slot without pixels.
+
+    A slot with less than the share `smallest` of an image has no pixels to speak of; without one there is no cut.
+    """
+    slots, lines = gain.shape[1:]
+    most, where = gain.flatten(1).max(-1)
+    share, free = own.mean((-2, -1)).masked_fill(~in_use, torch.inf).min(-1)
+    cuts = (most > least) & (share < smallest)
+    side = (beyond[where % lines] & cuts[:, None, None]).unsqueeze(1).to(masks.dtype)
+    giver, taker = (F.one_hot(slot, slots)[..., None, None].to(masks.dtype) for slot in (where // lines, free))
+    given = (masks * giver).sum(1, keepdim=True) * side
+    return masks + given * (taker - giver)
+
+
+def _owned(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
+    """1 where a slot has most of a pixel, 0 elsewhere."""
+    return F.one_hot(masks.argmax(1), masks.shape[1]).movedim(-1, 1).to(masks.dtype)
 
 
 def _scatter(sums: Float[Tensor, "*shape 3"]) -> Float[Tensor, "*shape"]:

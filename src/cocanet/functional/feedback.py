@@ -18,7 +18,7 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cocanet.functional.cuts import cut_upright
+from cocanet.functional.cuts import cut_level, cut_upright
 from cocanet.functional.palettes import binned_colours, palette_evidence
 from cocanet.functional.regrouping import SPREAD, places, regroup_masks
 from cocanet.functional.rims import settle_rims
@@ -49,13 +49,14 @@ def correct_masks(
     regroup_noise: float | None = None,
     rim: float = 0.0,
     upright: float = 0.0,
+    level: float = 0.0,
 ) -> Float[Tensor, "b k h w"]:
     """Masks after `rounds` of feedback; they sum to 1, and slots that are not in use stay empty.
 
     `neighbours`, `figure`, `slots` and `palette` weigh the voices, a 0 silences one. All but palettes see colours in
     which brightness counts only `light`: a shaded side is still of the object's hue. With `regroup` the pieces of the
     corrected masks are grouped anew, and as many rounds correct the groups. Last, `rim` settles the borders of
-    figures, and `upright` cuts a large segment in two.
+    figures, `upright` cuts a large segment in two, and `level` small ones.
     """
     if not rounds:
         return masks
@@ -88,6 +89,8 @@ def correct_masks(
         masks = settle_rims(masks, colours, part=rim)
     if upright:
         masks = cut_upright(masks, images, in_use, least=upright, smallest=smallest)
+    if level:
+        masks = cut_level(masks, in_use, least=level, smallest=smallest)
     return masks
 
 

@@ -63,7 +63,8 @@ QUICK_FEEDBACK = {
     "multi-dsprites": FeedbackConfig(rounds=3, neighbours=0.0, figure=0.0, noise=0.001, light=1.0, regroup=True),
     # Walls of one colour meet in a corner; small things of one colour with a wall stay things.
     "objects-room": FeedbackConfig(rounds=8, regroup=True, regroup_noise=0.002, rim=0.27, upright=30.0),
-    "shapestacks": FeedbackConfig(rounds=8, light=0.25, regroup=True, regroup_noise=0.02),
+    # Blocks of one colour stand on each other: only their outline parts them.
+    "shapestacks": FeedbackConfig(rounds=8, light=0.25, regroup=True, regroup_noise=0.02, level=2.0),
     "clevr6": FeedbackConfig(rounds=8, figure=1.5, regroup=True),
     # Patterned things on a patterned ground: what differs a little is another thing already.
     "clevrtex": FeedbackConfig(rounds=8, figure=2.0, noise=0.002, light=0.25, regroup=True, regroup_noise=0.0005),
