@@ -43,7 +43,7 @@ def at_evaluation(preset: Preset) -> str:
         return "as trained"
     usual, sharpen = asdict(FeedbackConfig()), model.levels[-1].sharpen
     special = [
-        name.replace("_", " ") if value is True else f"{name} {value:g}"
+        name.replace("_", " ") + ("" if value is True else f" {value:g}")
         for name, value in asdict(model.feedback).items()
         if value != usual[name]
     ]

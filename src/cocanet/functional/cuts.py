@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from cocanet.functional.ownership import owned
 from cocanet.functional.tracing import repeat
 
 DARKEST = 0.05
@@ -46,7 +47,7 @@ def cut_upright(
 ) -> Float[Tensor, "b k h w"]:
     """Cut the segment that gains most by it, along a column, if that saves `least` nats (`upright_gain`)."""
     width = masks.shape[-1]
-    own = _owned(masks)
+    own = owned(masks)
     gain = upright_gain(own, (images.mean(1) + DARKEST).log())
     column = torch.arange(width, device=masks.device)
     right = (column > column.unsqueeze(1)).unsqueeze(1)
@@ -61,7 +62,7 @@ def cut_level(
     below = (row > row.unsqueeze(1)).unsqueeze(-1)
 
     def once(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
-        own = _owned(masks)
+        own = owned(masks)
         return _cut(masks, own, level_gain(own), below, in_use, least, smallest)
 
     return repeat(once, masks, LEVELS)
@@ -154,11 +155,6 @@ def _cut(
     giver, taker = (F.one_hot(slot, slots)[..., None, None].to(masks.dtype) for slot in (where // lines, free))
     given = (masks * giver).sum(1, keepdim=True) * side
     return masks + given * (taker - giver)
-
-
-def _owned(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
-    """1 where a slot has most of a pixel, 0 elsewhere."""
-    return F.one_hot(masks.argmax(1), masks.shape[1]).movedim(-1, 1).to(masks.dtype)
 
 
 def _scatter(sums: Float[Tensor, "*shape 3"]) -> Float[Tensor, "*shape"]:

@@ -13,6 +13,8 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from cocanet.functional.ownership import as_masks
+
 REACH = 2
 """Rows and columns around a pixel in which the colours of either side are looked for."""
 SMALLER = 0.25
@@ -28,9 +30,8 @@ def settle_rims(
 
     A pixel that changes sides exchanges what the two slots have of it.
     """
-    slots = masks.shape[1]
     labels = masks.argmax(1)
-    own = F.one_hot(labels, slots).movedim(-1, 1).to(masks.dtype)
+    own = as_masks(labels, masks)
     beside = _around(own, 1).round() * (1 - own)  # whole numbers: ties are the same on every device
     most, other = beside.max(1)
     area = own.sum((-2, -1))
@@ -80,8 +81,7 @@ def _exchanged(
     other: Int[Tensor, "b h w"],
     where: Bool[Tensor, "b h w"],
 ) -> Float[Tensor, "b k h w"]:
-    slots = masks.shape[1]
-    one, two = (F.one_hot(index, slots).movedim(-1, 1).to(masks.dtype) for index in (labels, other))
+    one, two = as_masks(labels, masks), as_masks(other, masks)
     gain = (masks * (one - two)).sum(1, keepdim=True) * where.unsqueeze(1)
     return masks + gain * (two - one)
 
