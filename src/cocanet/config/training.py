@@ -99,10 +99,10 @@ class TrainConfig:
                 f"an encoder that learns alone needs the colour code or a figure to learn by; got encoder_first="
                 f"{self.encoder_first}, decoder_apart={self.decoder_apart}, colour_code=0 and figure=0"
             )
-        if self.encoder_rests and not (0 < self.encoder_first < 1 and self.decoder_apart):
+        if self.encoder_rests and not (self.encoder_first and self.decoder_apart):
             raise ValueError(
-                "an encoder rests after it has learned alone, from a decoder apart; expected encoder_first between 0 "
-                f"and 1 and decoder_apart=True, got {self.encoder_first} and {self.decoder_apart}"
+                "an encoder rests after it has learned alone, from a decoder apart; expected encoder_first above 0 and "
+                f"decoder_apart=True, got {self.encoder_first} and {self.decoder_apart}"
             )
         if self.clip_norm is not None:
             positive(clip_norm=self.clip_norm)
