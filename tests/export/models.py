@@ -14,7 +14,7 @@ from cocanet.models.build import build
 from cocanet.weights import write_weights
 from tests.tiny import DEEP, THREE, in_slot_frame, small, token_net
 
-LAST = {"regroup": True, "regroup_noise": 0.005, "rim": 0.3, "upright": 1.0, "level": 0.5}
+LAST = {"regroup": True, "regroup_noise": 0.005, "rim": 0.3, "whole": 0.2, "upright": 1.0, "level": 0.5}
 ROUNDS = FeedbackConfig(rounds=2, reach=1, palette=1.0, **LAST)
 MODELS: dict[str, CocaNetConfig] = {
     "three": THREE,

@@ -13,13 +13,13 @@ from cocanet.functional.cuts import (
     HIGH,
     NOISE,
     SIDE,
-    THING,
     WALL,
     cut_level,
     cut_upright,
     level_gain,
     upright_gain,
 )
+from cocanet.functional.outlines import THING
 
 
 def gain_by_loop(own: np.ndarray, light: np.ndarray, column: int) -> float:

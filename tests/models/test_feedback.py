@@ -19,7 +19,7 @@ WAYS = {
     "corrected": ON,
     "regrouped": replace(ON, regroup=True),
     "cut": replace(ON, upright=0.1),
-    "all": replace(ON, regroup=True, regroup_noise=0.005, rim=0.3, upright=0.1, level=0.1),
+    "all": replace(ON, regroup=True, regroup_noise=0.005, rim=0.3, whole=0.1, upright=0.1, level=0.1),
 }
 CONFIGS = {"two": small(), "four": DEEP, "one": FLAT, "slot frame": in_slot_frame(small())}
 

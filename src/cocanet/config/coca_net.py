@@ -168,6 +168,9 @@ class FeedbackConfig:
     """Added to a group's variance of colour there; as `noise` if left out. With less, less stays together."""
     rim: float = 0.0
     """Part of a figure's colour from which a pixel at its border is its own; 0 leaves borders as they are."""
+    whole: float = 0.0
+    """Pixels of outline, for each pixel of size, that it must save to take two segments that touch for one box or ball,
+    as the bright and the dark side of what shines; 0 joins none."""
     upright: float = 0.0
     """Nats of brightness that it must save to cut a large segment along an upright line, as where two walls meet, by
     a slot without pixels; 0 cuts none."""
@@ -184,6 +187,7 @@ class FeedbackConfig:
             slots=self.slots,
             light=self.light,
             palette=self.palette,
+            whole=self.whole,
             upright=self.upright,
             level=self.level,
         )
@@ -196,7 +200,7 @@ class FeedbackConfig:
     @property
     def reassigns(self) -> bool:
         """Whether a slot may get pixels that its anchor had nothing of."""
-        return self.regroup or self.upright > 0 or self.level > 0
+        return self.regroup or any((self.whole, self.upright, self.level))
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,18 @@ and so do the corners of rooms and the things that stand on one another.
 their texture hides that; of hundreds of pixels on either side of a line it does not. Light also fades with distance,
 mostly up and down a picture: no ground or sky is cut for its gradient.
 
-*Level* cuts are of small segments, by outline. A thing is taken for a box or a ball; two on top of each other have an
-outline that two such shapes tell better than one.
+*Level* cuts are of small segments, by outline: two things on top of each other have one that two boxes or balls tell
+better than one.
 """
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from cocanet.functional.outlines import THING, outline_error, outlines
 from cocanet.functional.ownership import owned
 from cocanet.functional.tracing import repeat
 
@@ -29,8 +30,6 @@ WALL = 0.1
 """Share of an image from which a segment may be cut upright."""
 SIDE = 0.12
 """Share of a segment that either side of an upright cut has at least."""
-THING = 0.15
-"""Share of an image up to which a segment may be cut level."""
 HIGH = 0.07
 """Share of an image's height that either side of a level cut has at least: a ball's cap is lower."""
 LEVELS = 3
@@ -90,48 +89,14 @@ def level_gain(own: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h"]:
 
     Nothing where a side would be too low, and of segments that are too large for a thing.
     """
-    height, width = own.shape[-2:]
+    outline, height = outlines(own), own.shape[-2]
     row = torch.arange(height, device=own.device)
-    filled = own.amax(-1)
-    left = own.argmax(-1).to(own.dtype)
-    right = width - own.flip(-1).argmax(-1).to(own.dtype)
-    first, last = filled.argmax(-1, keepdim=True), height - filled.flip(-1).argmax(-1, keepdim=True)
-    above = (row <= row.unsqueeze(1)).to(own.dtype) * filled.unsqueeze(-2)
-    below = filled.unsqueeze(-2) - above
-    cut = (row + 1).expand_as(filled)
-    upper = _outline_error(left, right, above, first.expand_as(cut), torch.minimum(cut, last))
-    lower = _outline_error(left, right, below, torch.maximum(cut, first), last.expand_as(cut))
+    filled = outline.filled.unsqueeze(-2)
+    above = (row <= row.unsqueeze(1)).to(own.dtype) * filled
+    upper, lower = outline_error(outline, above), outline_error(outline, filled - above)
+    high = torch.minimum(above.sum(-1), (filled - above).sum(-1)) >= HIGH * height
     thing = own.mean((-2, -1)).unsqueeze(-1) <= THING
-    high = torch.minimum(above.sum(-1), below.sum(-1)) >= HIGH * height
     return torch.where(thing & high, upper[..., -1:] - upper - lower, 0.0)
-
-
-def _outline_error(
-    left: Float[Tensor, "b k h"],
-    right: Float[Tensor, "b k h"],
-    rows: Float[Tensor, "b k lines h"],
-    begin: Int[Tensor, "b k lines"],
-    end: Int[Tensor, "b k lines"],
-) -> Float[Tensor, "b k lines"]:
-    """Pixels between the two edges of some rows and those of the box or the ball that fits them better.
-
-    A box has the mean edges. A ball is an ellipse between the first row and the last, about the mean centre.
-    """
-    left, right = left.unsqueeze(-2), right.unsqueeze(-2)
-
-    def error(from_left: Tensor, from_right: Tensor) -> Float[Tensor, "b k lines"]:
-        return (rows * ((left - from_left).abs() + (right - from_right).abs())).sum(-1)
-
-    count = rows.sum(-1, keepdim=True).clamp(min=1)
-    box = error((rows * left).sum(-1, keepdim=True) / count, (rows * right).sum(-1, keepdim=True) / count)
-    middle, radius = (x.unsqueeze(-1).to(left.dtype) / 2 for x in (begin + end - 1, (end - begin).clamp(min=1)))
-    row = torch.arange(left.shape[-1], device=left.device)
-    arc = (1 - ((row - middle) / radius).square()).clamp(min=0).sqrt()
-    centre = (rows * (left + right) / 2).sum(-1, keepdim=True) / count
-    wide = (rows * arc * (right - left) / 2).sum(-1, keepdim=True) / (rows * arc**2).sum(-1, keepdim=True).clamp(
-        min=1e-3
-    )
-    return torch.minimum(box, error(centre - wide * arc, centre + wide * arc))
 
 
 def _cut(
