@@ -14,12 +14,11 @@ better than one.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from cocanet.functional.outlines import THING, outline_error, outlines
-from cocanet.functional.ownership import owned
+from cocanet.functional.ownership import hand_over, owned
 from cocanet.functional.tracing import repeat
 
 DARKEST = 0.05
@@ -112,14 +111,11 @@ def _cut(
 
     A slot with less than the share `smallest` of an image has no pixels to speak of; without one there is no cut.
     """
-    slots, lines = gain.shape[1:]
+    lines = gain.shape[-1]
     most, where = gain.flatten(1).max(-1)
     share, free = own.mean((-2, -1)).masked_fill(~in_use, torch.inf).min(-1)
     cuts = (most > least) & (share < smallest)
-    side = (beyond[where % lines] & cuts[:, None, None]).unsqueeze(1).to(masks.dtype)
-    giver, taker = (F.one_hot(slot, slots)[..., None, None].to(masks.dtype) for slot in (where // lines, free))
-    given = (masks * giver).sum(1, keepdim=True) * side
-    return masks + given * (taker - giver)
+    return hand_over(masks, where // lines, free, beyond[where % lines] & cuts[:, None, None])
 
 
 def _scatter(sums: Float[Tensor, "*shape 3"]) -> Float[Tensor, "*shape"]:

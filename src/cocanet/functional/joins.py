@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from cocanet.functional.outlines import THING, Outlines, outline_error, outlines
-from cocanet.functional.ownership import owned
+from cocanet.functional.ownership import hand_over, owned
 from cocanet.functional.tracing import repeat
 
 JOINS = 4
@@ -35,14 +35,11 @@ def join_wholes(masks: Float[Tensor, "b k h w"], *, least: float) -> Float[Tenso
     def once(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
         own = owned(masks)
         gain, pair = join_gain(own).flatten(1).max(-1)
-        joins = (gain > least)[:, None, None, None].to(masks.dtype)
         area = own.sum((-2, -1))
         one, other = pair // slots, pair % slots
         larger = (area.gather(1, one.unsqueeze(1)) >= area.gather(1, other.unsqueeze(1))).squeeze(1)
         taker, giver = torch.where(larger, one, other), torch.where(larger, other, one)
-        take, give = (F.one_hot(slot, slots)[..., None, None].to(masks.dtype) for slot in (taker, giver))
-        given = (masks * give).sum(1, keepdim=True) * joins
-        return masks + given * (take - give)
+        return hand_over(masks, giver, taker, (gain > least)[:, None, None])
 
     return repeat(once, masks, JOINS)
 

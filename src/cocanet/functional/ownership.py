@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 
 def owned(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
     """1 where a slot has most of a pixel, 0 elsewhere."""
     return as_masks(masks.argmax(1), masks)
+
+
+def hand_over(
+    masks: Float[Tensor, "b k h w"], giver: Int[Tensor, " b"], taker: Int[Tensor, " b"], where: Bool[Tensor, "b h_ w_"]
+) -> Float[Tensor, "b k h w"]:
+    """In each image one slot gives another all that it has of some pixels."""
+    give, take = (F.one_hot(slot, masks.shape[1])[..., None, None].to(masks.dtype) for slot in (giver, taker))
+    given = (masks * give).sum(1, keepdim=True) * where.unsqueeze(1).to(masks.dtype)
+    return masks + given * (take - give)
 
 
 def as_masks(owner: Int[Tensor, "b h w"], like: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
