@@ -17,6 +17,7 @@ from cocanet.functional.feedback import (
     project_on_nodes,
     votes,
 )
+from cocanet.functional.ownership import of_owners
 
 SETTINGS = {
     "rounds": 3,
@@ -137,6 +138,35 @@ def test_a_weight_of_nothing_silences_a_voice():
     for voice in ("neighbours", "figure", "slots"):
         alone = correct_masks(masks, images, in_use, **silent | {voice: 1.0})
         assert (alone - masks).abs().max() > 0.01, voice
+
+
+@pytest.mark.parametrize("way", [{"regroup": True}, {"level": 2.0}], ids=["two things apart", "a stack"])
+def test_spare_slots_get_what_is_grouped_anew_or_cut_off(way):
+    """Two red things in one slot, on a ground in another; two slots of four are not in use."""
+    thing = torch.zeros(2, 32, 32, dtype=torch.bool)
+    thing[0, 4:10, 8:12] = True
+    thing[1, 10:16, 6:14] = True
+    if "regroup" in way:
+        thing[1] = thing[1].roll((8, 12), (0, 1))
+    masks = torch.zeros(1, 4, 32, 32)
+    masks[0, 0], masks[0, 1] = ~thing.any(0), thing.any(0)
+    image = 0.2 + masks[:, 1:2] * torch.tensor([0.6, 0.0, 0.1]).view(1, 3, 1, 1)
+    in_use = torch.tensor([[True, True, False, False]])
+    without = correct_masks(masks, image, in_use, **SETTINGS | way)
+    assert (without[:, 2:] == 0).all()
+    for spare in (~in_use, torch.tensor([[False, False, False, True]])):
+        found = correct_masks(masks, image, in_use, **SETTINGS | way, spare=spare)
+        owner = found.argmax(1)[0]
+        names = [set(owner[where].tolist()) for where in (~thing.any(0), *thing)]
+        assert [len(name) for name in names] == [1, 1, 1]
+        assert len(set.union(*names)) == 3
+        assert set.union(*names) <= set((in_use | spare)[0].nonzero().flatten().tolist())
+        torch.testing.assert_close(found.sum(1), torch.ones(1, 32, 32))
+        kept, owners = of_owners(found)
+        assert set(owners[0].nonzero().flatten().tolist()) == set.union(*names)
+        assert torch.equal(kept.argmax(1), found.argmax(1))
+        assert (kept[~owners] == 0).all()
+        torch.testing.assert_close(kept.sum(1), torch.ones(1, 32, 32))
 
 
 def test_an_image_alone_is_corrected_as_in_a_batch():

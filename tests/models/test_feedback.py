@@ -10,6 +10,7 @@ import torch
 import cocanet
 from cocanet import presets
 from cocanet.config import DynamicSlots, FeedbackConfig, TrainConfig
+from cocanet.config.slots import SlotLimits
 from cocanet.models.model import reconstruction_loss
 from cocanet.train.loss import Objective
 from tests.tiny import DEEP, FLAT, images, in_slot_frame, small
@@ -108,6 +109,20 @@ def test_slots_that_pad_an_image_stay_empty(feedback):
     assert not out.in_use.all()
     assert (out.encoder_masks[~out.in_use] == 0).all()
     torch.testing.assert_close(out.encoder_masks.sum(1), torch.ones(4, 8, 12))
+
+
+@pytest.mark.parametrize("name", ["regrouped", "all"])
+def test_of_dynamic_slots_those_are_in_use_that_feedback_left_a_pixel(name):
+    """A fixed number stays as it is, and a correction alone gives no pixel to a slot that the scene did not need."""
+    config = replace(small(), dynamic=DynamicSlots(stop_below=0.2, most=8), feedback=WAYS[name])
+    model, x = cocanet.build(config, seed=0).eval(), images(config, 6)
+    with torch.no_grad():
+        found, fixed, given = model.encode(x), model.encode(x, limits=SlotLimits(8)), model.encode(x, ON)
+    for image in range(6):
+        assert found.in_use[image].nonzero().flatten().tolist() == found.masks[image].argmax(0).unique().tolist()
+    assert not torch.equal(found.in_use, given.in_use)
+    assert torch.equal(given.in_use, given.levels[-1].clusters.in_use[:, 0])
+    assert fixed.in_use.all()
 
 
 def test_works_under_autocast_in_full_precision():

@@ -52,13 +52,15 @@ def correct_masks(
     whole: float = 0.0,
     upright: float = 0.0,
     level: float = 0.0,
+    spare: Bool[Tensor, "b k"] | None = None,
 ) -> Float[Tensor, "b k h w"]:
-    """Masks after `rounds` of feedback; they sum to 1, and slots that are not in use stay empty.
+    """Masks after `rounds` of feedback; they sum to 1, and slots that are neither in use nor spare stay empty.
 
     `neighbours`, `figure`, `slots` and `palette` weigh the voices, a 0 silences one. All but palettes see colours in
     which brightness counts only `light`: a shaded side is still of the object's hue. With `regroup` the pieces of the
     corrected masks are grouped anew, and as many rounds correct the groups. Last, `rim` settles the borders of
     figures, `whole` joins what is one thing by its outline, `upright` cuts a large segment, and `level` small ones.
+    Slots that are `spare` get nothing but what is grouped anew or cut off.
     """
     if not rounds:
         return masks
@@ -66,7 +68,7 @@ def correct_masks(
     colours = images - (1 - light) * images.mean(1, keepdim=True)
     alike = likeness(colours, reach, contrast) if neighbours else None
 
-    def corrected(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
+    def corrected(masks: Float[Tensor, "b k h w"], in_use: Bool[Tensor, "b k"]) -> Float[Tensor, "b k h w"]:
         below = masks.clamp(min=FLOOR).log().masked_fill(~in_use[..., None, None], -torch.inf)
 
         def one_round(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
@@ -83,10 +85,11 @@ def correct_masks(
 
         return repeat(one_round, masks, rounds)
 
-    masks = corrected(masks)
+    masks = corrected(masks, in_use)
+    in_use = in_use if spare is None else in_use | spare
     if regroup:
         told = noise if regroup_noise is None else regroup_noise
-        masks = corrected(regroup_masks(masks, colours, in_use, smallest=smallest, noise=told))
+        masks = corrected(regroup_masks(masks, colours, in_use, smallest=smallest, noise=told), in_use)
     if rim:
         masks = settle_rims(masks, colours, part=rim)
     if whole:

@@ -24,3 +24,10 @@ def hand_over(
 def as_masks(owner: Int[Tensor, "b h w"], like: Float[Tensor, "b k h w"]) -> Float[Tensor, "b k h w"]:
     """Masks of so many slots, and of that type, in which every pixel is its owner's."""
     return F.one_hot(owner, like.shape[1]).movedim(-1, 1).to(like.dtype)
+
+
+def of_owners(masks: Float[Tensor, "b k h w"]) -> tuple[Float[Tensor, "b k h w"], Bool[Tensor, "b k"]]:
+    """Masks of those slots alone that have most of some pixel, and which these are; masks still sum to 1."""
+    owners = owned(masks).amax((-2, -1)) > 0
+    kept = masks * owners[..., None, None].to(masks.dtype)
+    return kept / kept.sum(1, keepdim=True), owners

@@ -14,6 +14,7 @@ from cocanet.config import CocaNetConfig, FeedbackConfig
 from cocanet.config.slots import SlotLimits, slot_limits
 from cocanet.functional.feedback import correct_masks, project_on_nodes
 from cocanet.functional.hierarchy import merge_masks
+from cocanet.functional.ownership import of_owners
 from cocanet.functional.resizing import enlarge, shrink
 from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
@@ -110,15 +111,16 @@ class CocaNet(ObjectModel):
         from_below = self.dendrogram(climbed.levels)
         top = climbed.detached() if apart else climbed
         masks, features, over_nodes = from_below.detach() if apart else from_below, climbed.features, None
+        in_use = top.in_use
         if feedback.rounds:
-            masks = _corrected(masks, images, top.in_use, feedback)
+            masks, in_use = _corrected(masks, images, in_use, feedback, limits)
             over_nodes = self._over_nodes(masks, top.levels)
         if feedback.rounds or apart:
             features = self.hierarchy.pool_again(top, top.masks if over_nodes is None else over_nodes)
         slots, cells = self.hierarchy.slots(features), None
         if self.shape is not None:
             slots, cells = self.shape.place(slots, masks, top.levels, over_nodes if feedback.reassigns else None)
-        return Encoding(slots, masks, from_below, top.in_use, cells, top.levels)
+        return Encoding(slots, masks, from_below, in_use, cells, top.levels)
 
     def anneal(self, done: float) -> None:
         if isinstance(self.decoder, TokenDecoder):
@@ -157,11 +159,20 @@ def _corrected(
     images: Float[Tensor, "b 3 h w"],
     in_use: Bool[Tensor, "b k"],
     feedback: FeedbackConfig,
-) -> Float[Tensor, "b k h w"]:
-    """Masks after feedback; gradients pass as if nothing had been corrected."""
+    limits: SlotLimits,
+) -> tuple[Float[Tensor, "b k h w"], Bool[Tensor, "b k"]]:
+    """Masks after feedback, and the slots in use then; gradients pass as if nothing had been corrected.
+
+    Where the scene decides how many slots it has, it also does so in feedback: what is grouped anew or cut off may
+    take a slot more, and one that is left without pixels is in use no longer.
+    """
+    decided_by_scene = feedback.reassigns and limits.stop_below > 0
     with full_precision(images), torch.no_grad():
-        corrected = correct_masks(masks, images.float(), in_use, **asdict(feedback))
-    return masks + (corrected - masks).detach() if masks.requires_grad else corrected
+        spare = ~in_use if decided_by_scene else None
+        corrected = correct_masks(masks, images.float(), in_use, **asdict(feedback), spare=spare)
+        if decided_by_scene:
+            corrected, in_use = of_owners(corrected)
+    return masks + (corrected - masks).detach() if masks.requires_grad else corrected, in_use
 
 
 def as_coca_net(model: ObjectModel, purpose: str) -> CocaNet:
