@@ -129,6 +129,16 @@ def test_unused_slots_are_left_out():
     assert len(dots(figure, LAST)) == used[0] - 1
 
 
+def test_slots_that_feedback_took_have_a_row_and_no_step():
+    feedback = FeedbackConfig(rounds=1, regroup=True)
+    output = found(dynamic=DynamicSlots(stop_below=0.9, most=7), feedback=feedback)
+    steps, used = (int(x[0].sum()) for x in (output.levels[-1].clusters.in_use, output.in_use))
+    assert steps < used, "the case this is about"
+    figure = hierarchy_figure(tiny_images(), output, 0)
+    assert len(pictures(figure)) == 1 + 3 * 3 + 3 * steps + 1 + 3 * used
+    assert f"level 2: {steps} slots" in texts(figure)
+
+
 def test_a_model_without_levels_is_refused():
     labels = torch.zeros(1, 8, 12, dtype=torch.long)
     with pytest.raises(ValueError, match="no hierarchy"):

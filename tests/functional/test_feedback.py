@@ -17,7 +17,7 @@ from cocanet.functional.feedback import (
     project_on_nodes,
     votes,
 )
-from cocanet.functional.ownership import of_owners
+from cocanet.functional.ownership import up_to_last_owner
 
 SETTINGS = {
     "rounds": 3,
@@ -162,10 +162,10 @@ def test_spare_slots_get_what_is_grouped_anew_or_cut_off(way):
         assert len(set.union(*names)) == 3
         assert set.union(*names) <= set((in_use | spare)[0].nonzero().flatten().tolist())
         torch.testing.assert_close(found.sum(1), torch.ones(1, 32, 32))
-        kept, owners = of_owners(found)
-        assert set(owners[0].nonzero().flatten().tolist()) == set.union(*names)
+        kept, used = up_to_last_owner(found, in_use)
+        assert used[0].tolist() == [number <= max(set.union(*names)) for number in range(4)]
         assert torch.equal(kept.argmax(1), found.argmax(1))
-        assert (kept[~owners] == 0).all()
+        assert (kept[~used] == 0).all()
         torch.testing.assert_close(kept.sum(1), torch.ones(1, 32, 32))
 
 

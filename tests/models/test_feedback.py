@@ -111,18 +111,26 @@ def test_slots_that_pad_an_image_stay_empty(feedback):
     torch.testing.assert_close(out.encoder_masks.sum(1), torch.ones(4, 8, 12))
 
 
-@pytest.mark.parametrize("name", ["regrouped", "all"])
-def test_of_dynamic_slots_those_are_in_use_that_feedback_left_a_pixel(name):
-    """A fixed number stays as it is, and a correction alone gives no pixel to a slot that the scene did not need."""
-    config = replace(small(), dynamic=DynamicSlots(stop_below=0.2, most=8), feedback=WAYS[name])
-    model, x = cocanet.build(config, seed=0).eval(), images(config, 6)
+def two_of_one_kind() -> torch.Tensor:
+    """Images of 8 × 12 pixels: two squares of one colour, apart, on a ground."""
+    x = torch.full((1, 3, 8, 12), 0.2)
+    x[:, 0, 1:4, 1:4] = x[:, 0, 4:7, 7:10] = 0.9
+    return x
+
+
+def test_of_dynamic_slots_feedback_may_take_more_and_numbers_have_no_gaps():
+    """A correction alone gives no pixel to a slot that the scene did not need, and a fixed number stays as it is."""
+    config = replace(small(), dynamic=DynamicSlots(stop_below=0.9, most=8), feedback=WAYS["regrouped"])
+    model, x = cocanet.build(config, seed=0).eval(), torch.cat((two_of_one_kind(), images(config, 5)))
     with torch.no_grad():
         found, fixed, given = model.encode(x), model.encode(x, limits=SlotLimits(8)), model.encode(x, ON)
-    for image in range(6):
-        assert found.in_use[image].nonzero().flatten().tolist() == found.masks[image].argmax(0).unique().tolist()
-    assert not torch.equal(found.in_use, given.in_use)
     assert torch.equal(given.in_use, given.levels[-1].clusters.in_use[:, 0])
     assert fixed.in_use.all()
+    assert (found.in_use & ~given.in_use)[0].any()
+    assert not (given.in_use & ~found.in_use).any()
+    for used, own in zip(found.in_use, found.masks.argmax(1), strict=True):
+        assert used.tolist() == sorted(used.tolist(), reverse=True)
+        assert used[own].all()
 
 
 def test_works_under_autocast_in_full_precision():

@@ -73,7 +73,7 @@ def hierarchy_figure(
     slots = _paint_slots(output, index, None if truth is None else truth[index], background_labels)
     corrected = output.masks_from_below is not None and output.masks_from_below is not output.encoder_masks
     steps = [choice.steps for choice in choices]
-    layout = _Layout.of(picture.shape[0] / picture.shape[1], steps + steps[-1:] * corrected)
+    layout = _Layout.of(picture.shape[0] / picture.shape[1], steps + [int(output.in_use[index].sum())] * corrected)
     figure = blank(layout.left(layout.columns) - _BETWEEN + MARGIN, layout.bottom)
     write(figure, layout.left(0) + layout.big[0] / 2, TITLE / 2, "image")
     show(figure, Box(layout.left(0), TITLE, *layout.big), picture)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -26,8 +27,15 @@ def as_masks(owner: Int[Tensor, "b h w"], like: Float[Tensor, "b k h w"]) -> Flo
     return F.one_hot(owner, like.shape[1]).movedim(-1, 1).to(like.dtype)
 
 
-def of_owners(masks: Float[Tensor, "b k h w"]) -> tuple[Float[Tensor, "b k h w"], Bool[Tensor, "b k"]]:
-    """Masks of those slots alone that have most of some pixel, and which these are; masks still sum to 1."""
-    owners = owned(masks).amax((-2, -1)) > 0
-    kept = masks * owners[..., None, None].to(masks.dtype)
-    return kept / kept.sum(1, keepdim=True), owners
+def up_to_last_owner(
+    masks: Float[Tensor, "b k h w"], in_use: Bool[Tensor, "b k"]
+) -> tuple[Float[Tensor, "b k h w"], Bool[Tensor, "b k"]]:
+    """Masks of the slots in use and those up to the last that has most of some pixel, and which these are.
+
+    The others keep nothing; masks still sum to 1. Slots are numbered as their anchors were, and so without gaps.
+    """
+    wanted = in_use | (owned(masks).amax((-2, -1)) > 0)
+    number = torch.arange(masks.shape[1], device=masks.device)
+    used = number <= (wanted * number).amax(-1, keepdim=True)
+    kept = masks * used[..., None, None].to(masks.dtype)
+    return kept / kept.sum(1, keepdim=True), used

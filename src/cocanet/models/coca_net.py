@@ -14,7 +14,7 @@ from cocanet.config import CocaNetConfig, FeedbackConfig
 from cocanet.config.slots import SlotLimits, slot_limits
 from cocanet.functional.feedback import correct_masks, project_on_nodes
 from cocanet.functional.hierarchy import merge_masks
-from cocanet.functional.ownership import of_owners
+from cocanet.functional.ownership import up_to_last_owner
 from cocanet.functional.resizing import enlarge, shrink
 from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
@@ -164,14 +164,14 @@ def _corrected(
     """Masks after feedback, and the slots in use then; gradients pass as if nothing had been corrected.
 
     Where the scene decides how many slots it has, it also does so in feedback: what is grouped anew or cut off may
-    take a slot more, and one that is left without pixels is in use no longer.
+    take slots more.
     """
     decided_by_scene = feedback.reassigns and limits.stop_below > 0
     with full_precision(images), torch.no_grad():
         spare = ~in_use if decided_by_scene else None
         corrected = correct_masks(masks, images.float(), in_use, **asdict(feedback), spare=spare)
         if decided_by_scene:
-            corrected, in_use = of_owners(corrected)
+            corrected, in_use = up_to_last_owner(corrected, in_use)
     return masks + (corrected - masks).detach() if masks.requires_grad else corrected, in_use
 
 

@@ -102,12 +102,13 @@ function stepWords() {
 function explained() {
   const part = segment(state.chosen.level, state.chosen.label), last = part.level === levels();
   const title = last ? (part.background ? "Background" : `Object ${part.label}`) : `Level ${part.level}, window ${part.window + 1}, cluster ${part.cluster + 1}`;
+  const added = last && part.cluster > state.found.levels[part.level - 1].anchors;
   const facts = [["area", `${part.area.toLocaleString("en")} px`], ["compactness of its shape", part.compactness.toFixed(3)], ["confidence", part.confidence.toFixed(3)]];
   if (part.anchor) {
     facts.push(["anchor (row, column)", `${Math.round(part.anchor.y)}, ${Math.round(part.anchor.x)}`], ["chosen", `${ordinal(part.cluster + 1)} of ${state.found.levels[part.level - 1].anchors}`]);
     const score = anchorScore(part);
     if (score !== null) facts.push(["compactness it was chosen by", score.toFixed(3)]);
-  } else facts.push(["anchor", "none: the rest"]);
+  } else facts.push(["anchor", added ? "none: feedback made it" : "none: the rest"]);
   const list = element("dl", { class: "facts", id: "facts" });
   for (const [name, value] of facts) list.append(element("dt", {}, name), element("dd", {}, value));
   const out = [element("h2", { id: "why-title" }, title), list];
@@ -116,7 +117,7 @@ function explained() {
   if (origin) out.push(element("p", { class: "hint", id: "origins" }, origin));
   const rule = part.anchor
     ? "The anchor is the most compact candidate of what was left. Its affinity times the scope is its cluster."
-    : "No anchor took this: it is what the others left.";
+    : added ? "No anchor took this: feedback parted it from others." : "No anchor took this: it is what the others left.";
   out.push(element("p", { class: "hint" }, rule));
   return out;
 }
@@ -143,7 +144,8 @@ function origins(part) {
   const from = row.map((share, index) => [share, index]).filter(([share]) => share >= 0.005).sort((a, b) => b[0] - a[0]);
   if (!from.length) return null;
   const names = from.map(([share, index]) => `${percent(share)} of cluster ${index + 1}`).join(", ");
-  return `After feedback its pixels are ${names}; it is cluster ${part.cluster + 1} of the hierarchy.`;
+  const own = part.cluster > state.found.levels[part.level - 1].anchors ? "" : `; it is cluster ${part.cluster + 1} of the hierarchy`;
+  return `After feedback its pixels are ${names}${own}.`;
 }
 
 function maps(part) {
