@@ -24,7 +24,8 @@ MODELS: dict[str, CocaNetConfig] = {
     "tokens": token_net(),
 }
 """Three levels of images that are not square; four with every kind of attention and dynamic slots, regrouped; feedback
-that regroups, settles rims and cuts, and a decoder in the slots' frame; cells of several pixels, and a decoder by tokens."""
+that regroups, settles rims and cuts, and a decoder in the slots' frame; cells of several pixels, and a decoder by
+tokens."""
 WITH_DECODER = ("feedback", "tokens")
 
 

@@ -36,9 +36,7 @@ class Place(NamedTuple):
     def run(self, out: Path, scale: ScaleSettings | None = None, progress: Any = None, **output: Any) -> Done:
         settings = OutputSettings(out, **{"batch": BATCH, "sheet": 3, **output})
         scale = scale or ScaleSettings()
-        return segment_many(
-            load(self.weights), self.inputs(out), settings, SegmentSettings(), scale, progress=progress
-        )
+        return segment_many(load(self.weights), self.inputs(out), settings, SegmentSettings(), scale, progress=progress)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

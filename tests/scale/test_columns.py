@@ -52,6 +52,17 @@ def test_bad_images_are_said_and_settings_count(place):
         columns({"picture": [png(1)]})
     with pytest.raises(ValueError, match="level must lie in"):
         ColumnSegmenter(place.weights, level=9)({"image": [png(1)]})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'levl'"):
+        ColumnSegmenter(place.weights, levl=1)
+
+
+@pytest.mark.parametrize("asked", [{"temperature": 0.02}, {"dynamic": True, "stop_below": 0.6}], ids=str)
+def test_it_can_be_told_all_that_a_segmenter_can(place, asked):
+    (rows,) = ColumnSegmenter(place.weights, **asked)({"image": [pixels(3)]})["objects"]
+    areas = [row["area"] for row in rows]
+    found, plain = (load(place.weights).segment(pixels(3), **options) for options in (asked, {}))
+    assert areas == [segment.area for segment in found.segments]
+    assert areas != [segment.area for segment in plain.segments]
 
 
 def test_it_travels_without_the_model(place):

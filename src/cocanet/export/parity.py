@@ -60,9 +60,7 @@ class Parity:
         )
 
 
-def compare(
-    model: CocaNet, run: Runner, images: Float[np.ndarray, "n 3 h w"], tolerance: float = TOLERANCE
-) -> Parity:
+def compare(model: CocaNet, run: Runner, images: Float[np.ndarray, "n 3 h w"], tolerance: float = TOLERANCE) -> Parity:
     """Run both, in batches of several sizes."""
     masks, slots, labels, reordered, undecided = 0.0, 0.0, 0, 0, 0
     for batch in _batches(images):

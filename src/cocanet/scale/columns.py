@@ -10,12 +10,11 @@ import numpy as np
 from jaxtyping import UInt8
 
 import cocanet
-from cocanet.config import Fit
 from cocanet.data.readers.images import decode_image
 from cocanet.scale.rows import segment_rows
 from cocanet.segment.images import read_pixels
 from cocanet.segment.labelling import segmentation
-from cocanet.segment.settings import MaskKind, SegmentSettings
+from cocanet.segment.settings import SegmentSettings
 
 
 class ColumnSegmenter:
@@ -27,7 +26,7 @@ class ColumnSegmenter:
 
     An image is a picture, an array, the bytes of a file, a path, or a dictionary of bytes and path. `objects` gets a
     list of segments for each, the background first, with the fields that a row of a Parquet output has; `error` says
-    why an image could not be read, and is empty for all others.
+    why an image could not be read, and is empty for all others. `settings` are those of `SegmentSettings`.
     """
 
     def __init__(
@@ -38,18 +37,11 @@ class ColumnSegmenter:
         objects: str = "objects",
         error: str = "error",
         device: str = "cpu",
-        masks: MaskKind = "encoder",
-        level: int | None = None,
-        dynamic: bool | None = None,
-        slots: int | None = None,
-        feedback: int | None = None,
-        min_area: int | float = SegmentSettings.min_area,
-        components: bool = False,
-        fit: Fit | None = None,
+        **settings: Any,
     ) -> None:
         self.weights, self.device = weights, device
         self.image, self.objects, self.error = image, objects, error
-        self.settings = SegmentSettings(masks, level, dynamic, slots, feedback, min_area, components, fit)
+        self.settings = SegmentSettings(**settings)
         self._segmenter: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
