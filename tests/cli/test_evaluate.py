@@ -425,6 +425,15 @@ def test_mistakes_name_the_value(tmp_path, settings, message):
         evaluate_trained(make_run(tmp_path / "run"), EvaluationSettings(**settings))
 
 
+@pytest.mark.parametrize(
+    ("size", "asked", "expected"),
+    [((35, 35), None, 16), ((64, 64), None, 16), ((128, 128), None, 4), ((96, 128), None, 5), ((999, 999), None, 1),
+     ((128, 128), 50, 50)],
+)  # fmt: skip
+def test_fewer_large_images_are_taken_at_a_time(size, asked, expected):
+    assert EvaluationSettings(batch_size=asked).images_at_a_time(size) == expected
+
+
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"is not a run folder with a checkpoint: it has no last\.safetensors"):
         run_evaluation(tmp_path, EvaluationSettings())

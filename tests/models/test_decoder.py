@@ -17,14 +17,14 @@ def test_first_convolution_is_that_of_the_laid_out_slots(grid, kernel, stride):
     slots, position = torch.randn(3, 6, dtype=torch.float64), torch.randn(*grid, 6, dtype=torch.float64)
     laid_out = repeat(slots, "m d -> m h w d", h=grid[0], w=grid[1]) + position
     expected = module.conv(rearrange(laid_out, "m h w d -> m d h w"))
-    torch.testing.assert_close(module(slots, position), expected, atol=1e-9, rtol=0)
+    torch.testing.assert_close(module(slots, module.of_position(position)), expected, atol=1e-9, rtol=0)
 
 
 def test_gradient_of_first_convolution():
     module = BroadcastConv(2, ConvConfig(2, 3, 2), (2, 3)).double()
     slots = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
     position = torch.randn(2, 3, 2, dtype=torch.float64, requires_grad=True)
-    assert gradcheck(module, (slots, position))
+    assert gradcheck(lambda slots, position: module(slots, module.of_position(position)), (slots, position))
 
 
 def test_mixing_leaves_out_unused_slots():
@@ -34,6 +34,28 @@ def test_mixing_leaves_out_unused_slots():
     assert (painting.masks[0, 2] == 0).all()
     fewer = mix(layers[:1, :2], in_use[:1, :2])
     torch.testing.assert_close(painting.mixture[:1], fewer.mixture)
+
+
+@pytest.mark.parametrize("frame", ["image", "slot"])
+@pytest.mark.parametrize("few", [1, 4, 100])
+def test_without_gradients_a_few_slots_are_painted_at_a_time_and_unused_ones_not_at_all(frame, few, monkeypatch):
+    torch.manual_seed(0)
+    decoder = BroadcastDecoder(DecoderConfig((6, 8), (ConvConfig(6, 3), ConvConfig(4, 3)), octaves=2, frame=frame), 5)
+    slots, in_use = torch.randn(3, 4, 5), torch.tensor([[True] * 4, [True, False, False, False], [True] * 3 + [False]])
+    centres = torch.randint(0, 6, (3, 4, 2)) if frame == "slot" else None
+    expected = decoder(slots, in_use, centres)
+    painted = []
+    whole = decoder._paint
+    monkeypatch.setattr(decoder, "_paint", lambda slots, *rest: painted.append(len(slots)) or whole(slots, *rest))
+    decoder.at_once = few
+    with torch.no_grad():
+        found = decoder(slots, in_use, centres)
+    assert sum(painted) == 8
+    assert max(painted) == min(few, 8)
+    torch.testing.assert_close(found.mixture, expected.mixture)
+    torch.testing.assert_close(found.masks, expected.masks)
+    torch.testing.assert_close(found.slot_images[in_use], expected.slot_images[in_use])
+    assert (found.slot_images[~in_use] == 0.5).all()
 
 
 @pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (5, 2)])

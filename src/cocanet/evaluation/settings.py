@@ -28,7 +28,11 @@ class EvaluationSettings:
     yardsticks: bool = False
     """Score also what needs no training: clusters of colours, the untrained encoder, a disc; of images of one thing on
     a background that is done anyway."""
-    batch_size: int = 16
-    """Images at a time."""
+    batch_size: int | None = None
+    """Images at a time; if left out 16, and fewer of more than 64 × 64 pixels."""
     device: str = "cpu"
     """What to run on: cpu, cuda, cuda:1, mps."""
+
+    def images_at_a_time(self, size: tuple[int, int]) -> int:
+        """Of images of a size: more would leave the memory that a process keeps, and take longer each."""
+        return self.batch_size if self.batch_size is not None else max(1, min(16, 2**16 // (size[0] * size[1])))

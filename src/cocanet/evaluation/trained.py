@@ -88,7 +88,7 @@ class Evaluation:
                 feedback=preset.model.feedback.rounds if isinstance(preset.model, CocaNetConfig) else 0,
                 compat=self.settings.compat,
                 paper_masks=self.settings.paper_masks,
-                batch_size=self.settings.batch_size,
+                batch_size=self.settings.images_at_a_time(preset.model.image_size),
                 device=self.settings.device,
                 threads=torch.get_num_threads(),
             ),
@@ -121,7 +121,8 @@ def evaluate_trained(
     if not data.images.has_labels:
         watcher.say("these images have no labels, so that only the error and the slots can be measured")
     sha256 = fingerprint(data.images)
-    config = LoaderConfig(settings.batch_size, shuffle=False, drop_last=False)
+    at_a_time = settings.images_at_a_time(trained.preset.model.image_size)
+    config = LoaderConfig(at_a_time, shuffle=False, drop_last=False)
     loader = Loader(data.images, config, device=settings.device)
     seen = Seen()
     with repeatable(), watcher.progress("batch", len(loader)) as done:

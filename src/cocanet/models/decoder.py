@@ -17,6 +17,9 @@ from cocanet.layers.position import OffsetEmbedding, PositionEmbedding
 
 LEAST_PRIOR = 1e-3
 """Least value of the encoder's masks as a prior: the decoder can overrule any of them."""
+AT_ONCE = 1 << 23
+"""Values of the widest layer that are made at a time where nobody wants a gradient: 32 MB, for which memory that was
+just freed can be had again at once."""
 
 
 class Painting(NamedTuple):
@@ -46,16 +49,21 @@ class BroadcastConv(nn.Module):
         for name, cells in zip(("rows", "columns"), grid, strict=True):
             self.register_buffer(name, taps_inside(cells, layer.kernel, layer.stride), persistent=False)
 
+    def of_position(self, position: Float[Tensor, "rows columns d"]) -> Float[Tensor, "1 c height width"]:
+        """The position's part of the output."""
+        out: Tensor = self.conv(rearrange(position, "h w d -> 1 d h w"))
+        return out
+
     def forward(
         self,
         slots: Float[Tensor, "m d"],
-        position: Float[Tensor, "rows columns d"],
+        shared: Float[Tensor, "1 c rows columns"],
         centres: Int[Tensor, "m 2"] | None = None,
     ) -> Float[Tensor, "m c height width"]:
-        """With `centres`, `position` is of offsets, and each slot sees those from its own centre cell."""
-        shared = self.conv(rearrange(position, "h w d -> 1 d h w"))
+        """Of slots and `of_position`; with `centres` that is of offsets, and a slot sees those from its own centre."""
         if centres is not None:
-            corners = (torch.tensor(position.shape[:2]) // 2 - centres.cpu()) * self.conv.stride[0]
+            stride = self.conv.stride[0]
+            corners = (torch.tensor(shared.shape[2:]) // (2 * stride) - centres.cpu()) * stride
             shared = cut_out(shared.squeeze(0), corners, (self.rows.shape[1], self.columns.shape[1]))
         weight = self.conv.weight
         if isinstance(self.conv, nn.ConvTranspose2d):
@@ -97,6 +105,8 @@ class BroadcastDecoder(nn.Module):
         self.position = embedding(*config.broadcast, dim, octaves=config.octaves)
         self.first = BroadcastConv(dim, config.layers[0], config.broadcast)
         widths = [layer.channels for layer in config.layers]
+        height, width = config.output_size
+        self.at_once = max(1, AT_ONCE // (max(widths) * height * width))
         self.rest = nn.ModuleList(
             decoder_layer(width, layer) for width, layer in zip(widths[:-1], config.layers[1:], strict=True)
         )
@@ -110,14 +120,41 @@ class BroadcastDecoder(nn.Module):
     ) -> Painting:
         """`centres` are the slots' own cells of the grid, for a decoder in the slots' frame; `found` are the encoder's
         masks, for a decoder that begins from them."""
-        x = self.first(slots.flatten(0, 1), self.position(), None if centres is None else centres.flatten(0, 1))
-        for layer in self.rest:
-            x = layer(F.relu_(x))
-        layers = x.unflatten(0, slots.shape[:2]).float()
+        shared = self.first.of_position(self.position())
+        each, cells = slots.flatten(0, 1), None if centres is None else centres.flatten(0, 1)
+        if torch.is_grad_enabled() or exporting():
+            painted = self._paint(each, shared, cells)
+        else:
+            painted = self._paint_used(each, in_use.flatten(), shared, cells)
+        layers = painted.unflatten(0, slots.shape[:2]).float()
         if self.prior and found is not None:
             logits = layers[:, :, 3:] + self.prior * found.clamp(min=LEAST_PRIOR).log().unsqueeze(2)
             layers = torch.cat((layers[:, :, :3], logits), 2)
         return mix(layers, in_use)
+
+    def _paint(
+        self, slots: Float[Tensor, "m d"], shared: Float[Tensor, "1 c rows columns"], cells: Int[Tensor, "m 2"] | None
+    ) -> Float[Tensor, "m 4 h w"]:
+        x: Tensor = self.first(slots, shared, cells)
+        for layer in self.rest:
+            x = layer(F.relu_(x))
+        return x
+
+    def _paint_used(
+        self,
+        slots: Float[Tensor, "m d"],
+        in_use: Bool[Tensor, " m"],
+        shared: Float[Tensor, "1 c rows columns"],
+        cells: Int[Tensor, "m 2"] | None,
+    ) -> Float[Tensor, "m 4 h w"]:
+        """A few slots at a time, and those that are not in use not at all: they stay grey."""
+        used = in_use.nonzero().flatten()
+        painted = torch.cat(
+            [self._paint(slots[few], shared, None if cells is None else cells[few]) for few in used.split(self.at_once)]
+        )
+        if len(used) == len(slots):
+            return painted
+        return painted.new_zeros(len(slots), *painted.shape[1:]).index_copy_(0, used, painted)
 
 
 def mix(layers: Float[Tensor, "b k 4 h w"], in_use: Bool[Tensor, "b k"]) -> Painting:
