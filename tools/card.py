@@ -35,6 +35,8 @@ class Shipped(NamedTuple):
     remarks: str
     as_trained: bool
     """Whether evaluation is as in the run."""
+    published: bool = False
+    """Whether there is a picture of what they find in published images."""
 
     @property
     def photographs(self) -> bool:
@@ -126,10 +128,22 @@ def _pictures(shipped: Shipped) -> str:
         found = f"![{shown}]({name}-found.png)"
     return f"""
 {found}
-
+{_published(shipped)}
 The curve is of the run itself{"" if shipped.as_trained else ", as it was trained"}.
 
 ![validation scores against time and images]({name}.png)
+"""
+
+
+def _published(shipped: Shipped) -> str:
+    """What `tools.published` has drawn."""
+    if not shipped.published:
+        return ""
+    return f"""
+What it finds in published images, which are not ours to show: segments alone, the ground grey, images cropped as in
+the paper's protocol.
+
+![segments of published images]({shipped.name}-published.png)
 """
 
 

@@ -77,7 +77,8 @@ def main() -> None:
     if chosen.real:
         real = evaluate_trained(weights, EvaluationSettings(data=chosen.real), ConsoleWatcher()).result
     changed = bool(chosen.sharpen or chosen.feedback)
-    shipped = Shipped(chosen.name, preset, notes, result, real, chosen.notes, as_trained=not changed)
+    drawn = (cards / f"{chosen.name}-published.png").exists()
+    shipped = Shipped(chosen.name, preset, notes, result, real, chosen.notes, as_trained=not changed, published=drawn)
     (cards / f"{chosen.name}.md").write_text(card(shipped))
 
 
