@@ -172,7 +172,9 @@ def _corrected(
         corrected = correct_masks(masks, images.float(), in_use, **asdict(feedback), spare=spare)
         if decided_by_scene:
             corrected, in_use = up_to_last_owner(corrected, in_use)
-    return masks + (corrected - masks).detach() if masks.requires_grad else corrected, in_use
+    if masks.requires_grad:
+        corrected = masks + (corrected - masks).detach()
+    return corrected, in_use
 
 
 def as_coca_net(model: ObjectModel, purpose: str) -> CocaNet:
