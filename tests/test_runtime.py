@@ -25,3 +25,26 @@ def test_threads_spin_briefly_unless_the_user_says_otherwise():
     assert plain == {"HOME": "/", "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "10000"}
     assert active == {"OMP_WAIT_POLICY": "ACTIVE"}
     assert counted == {"GOMP_SPINCOUNT": "5"}
+
+
+WORKERS = """
+import multiprocessing, signal
+from cocanet.runtime import without_interrupts
+
+def tell(send):
+    send.send(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    for _ in range(2):
+        receive, send = context.Pipe(duplex=False)
+        with without_interrupts():
+            context.Process(target=tell, args=(send,)).start()
+        print(receive.recv(), signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+"""
+
+
+def test_no_worker_hears_ctrl_c_not_even_the_first(tmp_path):
+    (tmp_path / "workers.py").write_text(WORKERS)
+    done = subprocess.run([sys.executable, tmp_path / "workers.py"], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"] * 2
