@@ -15,6 +15,9 @@ from jaxtyping import Integer, UInt8
 from PIL import Image
 
 import cocanet
+from cocanet.data.readers.deepmind import CLEVR6, FAMILIES
+from cocanet.data.readers.images import centre_box
+from cocanet.data.readers.shapestacks import CROP
 from cocanet.data.store import Store
 from cocanet.data.store_format import is_store
 from cocanet.segment.drawing import label_colours
@@ -28,37 +31,38 @@ HEIGHT, GAP, PAPER = 150, 8, 255
 class Published:
     name: tyro.conf.Positional[str]
     paths: tyro.conf.Positional[tuple[Path, ...]]
-    """Images, or a store of them."""
-    size: tuple[int, int] | None = None
-    """Height and width that images are brought to first."""
-    crop: tuple[int, int, int, int] | None = None
-    """Rows from and up to, columns from and up to: the protocol's piece of an image."""
+    """Images as published, or a store of them, which are cropped already."""
     columns: int = 5
 
 
 def main() -> None:
     chosen = tyro.cli(Published, prog="python -m tools.published")
-    found = cocanet.load(chosen.name).segment([cropped(image, chosen) for image in pictures(chosen.paths)])
+    found = cocanet.load(chosen.name).segment(list(pictures(chosen)))
     assert isinstance(found, list)
     out = CARDS / f"{chosen.name}-published.png"
     sheet([each.labels for each in found], chosen.columns).save(out, optimize=True)
     print(f"{out}: segments of {len(found)} images, without the images")
 
 
-def pictures(paths: tuple[Path, ...]) -> Iterator[UInt8[np.ndarray, "h w 3"]]:
-    for path in paths:
+def pictures(chosen: Published) -> Iterator[UInt8[np.ndarray, "h w 3"]]:
+    for path in chosen.paths:
         if is_store(path):
             store = Store(path)
             yield from store.gather(np.arange(len(store)))[0]
         else:
-            yield read_pixels(path)
+            yield cropped(read_pixels(path), chosen.name)
 
 
-def cropped(image: UInt8[np.ndarray, "h w 3"], chosen: Published) -> UInt8[np.ndarray, "height width 3"]:
-    if chosen.size:
-        height, width = chosen.size
-        image = np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR))
-    top, bottom, left, right = chosen.crop or (0, len(image), 0, image.shape[1])
+def cropped(image: UInt8[np.ndarray, "h w 3"], name: str) -> UInt8[np.ndarray, "height width 3"]:
+    """The protocol's piece of an image, before it is brought to the model's size."""
+    if name == "shapestacks":
+        top, left, bottom, right = centre_box(image.shape, CROP)
+    elif name == CLEVR6:
+        (clevr,) = (family for family in FAMILIES if family.name == "clevr_with_masks")
+        scaled = Image.fromarray(image).resize((clevr.width, clevr.height), Image.Resampling.BILINEAR)
+        image, (top, left, bottom, right) = np.asarray(scaled), clevr.box
+    else:
+        raise ValueError(f"no crop of published {name} images is known here; expected shapestacks or {CLEVR6}")
     return image[top:bottom, left:right]
 
 

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import cache
-from multiprocessing import resource_tracker
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _LARGE = 1 << 26
@@ -50,6 +49,8 @@ def keep_freed_memory() -> bool:
 @contextmanager
 def without_interrupts() -> Iterator[None]:
     """Ctrl-C reaches a whole group of processes: those started here never see it, the parent a bit later."""
+    from multiprocessing import resource_tracker
+
     # The first process of multiprocessing starts a tracker, and that lets signals through again.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -102,7 +102,7 @@ function stepWords() {
 function explained() {
   const part = segment(state.chosen.level, state.chosen.label), last = part.level === levels();
   const title = last ? (part.background ? "Background" : `Object ${part.label}`) : `Level ${part.level}, window ${part.window + 1}, cluster ${part.cluster + 1}`;
-  const added = last && part.cluster > state.found.levels[part.level - 1].anchors;
+  const added = isAdded(part);
   const facts = [["area", `${part.area.toLocaleString("en")} px`], ["compactness of its shape", part.compactness.toFixed(3)], ["confidence", part.confidence.toFixed(3)]];
   if (part.anchor) {
     facts.push(["anchor (row, column)", `${Math.round(part.anchor.y)}, ${Math.round(part.anchor.x)}`], ["chosen", `${ordinal(part.cluster + 1)} of ${state.found.levels[part.level - 1].anchors}`]);
@@ -121,6 +121,9 @@ function explained() {
   out.push(element("p", { class: "hint" }, rule));
   return out;
 }
+
+// Anchors come first, then the rest; an object beyond that is one that feedback took a slot for.
+const isAdded = (part) => part.level === levels() && part.cluster > state.found.levels[part.level - 1].anchors;
 
 const ordinal = (number) => `${number}${["th", "st", "nd", "rd"][number % 100 > 10 && number % 100 < 14 ? 0 : number % 10] ?? "th"}`;
 
@@ -144,7 +147,7 @@ function origins(part) {
   const from = row.map((share, index) => [share, index]).filter(([share]) => share >= 0.005).sort((a, b) => b[0] - a[0]);
   if (!from.length) return null;
   const names = from.map(([share, index]) => `${percent(share)} of cluster ${index + 1}`).join(", ");
-  const own = part.cluster > state.found.levels[part.level - 1].anchors ? "" : `; it is cluster ${part.cluster + 1} of the hierarchy`;
+  const own = isAdded(part) ? "" : `; it is cluster ${part.cluster + 1} of the hierarchy`;
   return `After feedback its pixels are ${names}${own}.`;
 }
 
