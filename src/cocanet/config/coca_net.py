@@ -168,6 +168,8 @@ class FeedbackConfig:
     """Added to a group's variance of colour there; as `noise` if left out. With less, less stays together."""
     rim: float = 0.0
     """Part of a figure's colour from which a pixel at its border is its own; 0 leaves borders as they are."""
+    ground: bool = False
+    """Whether all segments that reach two sides of the picture, or are ragged, are one: the squares of a floor."""
     whole: float = 0.0
     """Pixels of outline, for each pixel of size, that it must save to take two segments that touch for one box or ball,
     as the bright and the dark side of what shines; 0 joins none."""
@@ -200,7 +202,7 @@ class FeedbackConfig:
     @property
     def reassigns(self) -> bool:
         """Whether a slot may get pixels that its anchor had nothing of."""
-        return self.regroup or any((self.whole, self.upright, self.level))
+        return self.regroup or self.ground or any((self.whole, self.upright, self.level))
 
 
 @dataclass(frozen=True)

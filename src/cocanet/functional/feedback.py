@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from cocanet.functional.cuts import cut_level, cut_upright
+from cocanet.functional.ground import join_ground
 from cocanet.functional.joins import join_wholes
 from cocanet.functional.palettes import binned_colours, palette_evidence
 from cocanet.functional.regrouping import SPREAD, places, regroup_masks
@@ -49,6 +50,7 @@ def correct_masks(
     regroup: bool = False,
     regroup_noise: float | None = None,
     rim: float = 0.0,
+    ground: bool = False,
     whole: float = 0.0,
     upright: float = 0.0,
     level: float = 0.0,
@@ -59,8 +61,8 @@ def correct_masks(
     `neighbours`, `figure`, `slots` and `palette` weigh the voices, a 0 silences one. All but palettes see colours in
     which brightness counts only `light`: a shaded side is still of the object's hue. With `regroup` the pieces of the
     corrected masks are grouped anew, and as many rounds correct the groups. Last, `rim` settles the borders of
-    figures, `whole` joins what is one thing by its outline, `upright` cuts a large segment, and `level` small ones.
-    Slots that are `spare` get nothing but what is grouped anew or cut off.
+    figures, `ground` joins what lies behind them, `whole` joins what is one thing by its outline, `upright` cuts a
+    large segment, and `level` small ones. Slots that are `spare` get nothing but what is grouped anew or cut off.
     """
     if not rounds:
         return masks
@@ -92,6 +94,8 @@ def correct_masks(
         masks = corrected(regroup_masks(masks, colours, in_use, smallest=smallest, noise=told), in_use)
     if rim:
         masks = settle_rims(masks, colours, part=rim)
+    if ground:
+        masks = join_ground(masks)
     if whole:
         masks = join_wholes(masks, least=whole)
     if upright:

@@ -62,14 +62,25 @@ QUICK_FEEDBACK = {
     # Edges are not smoothed, so that neighbours have nothing to say: a slot's colour says it all.
     "multi-dsprites": FeedbackConfig(rounds=3, neighbours=0.0, figure=0.0, noise=0.001, light=1.0, regroup=True),
     # Walls of one colour meet in a corner; small things of one colour with a wall stay things.
-    "objects-room": FeedbackConfig(rounds=8, regroup=True, regroup_noise=0.002, rim=0.27, upright=30.0),
+    "objects-room": FeedbackConfig(
+        rounds=8, contrast=0.7, smallest=0.004, light=0.35, regroup=True, regroup_noise=0.002, rim=0.29, upright=30.0
+    ),
     # Blocks of one colour stand on each other: only their outline parts them.
     "shapestacks": FeedbackConfig(rounds=8, light=0.25, regroup=True, regroup_noise=0.005, level=2.0),
     # What is of metal mirrors the room; only its outline says that it is one thing.
-    "clevr6": FeedbackConfig(rounds=8, figure=1.5, regroup=True, regroup_noise=0.005, whole=0.5),
-    # Patterned things on a patterned ground: what differs a little is another thing already.
+    "clevr6": FeedbackConfig(rounds=8, figure=1.5, regroup=True, regroup_noise=0.005, ground=True, whole=0.5),
+    # Patterned things on a patterned ground: what differs a little is another thing, and neighbours know little.
     "clevrtex": FeedbackConfig(
-        rounds=8, figure=2.0, noise=0.002, light=0.25, regroup=True, regroup_noise=0.0005, whole=0.5
+        rounds=8,
+        neighbours=5.0,
+        figure=2.0,
+        smallest=0.001,
+        noise=3e-4,
+        light=0.15,
+        regroup=True,
+        regroup_noise=2e-4,
+        ground=True,
+        whole=0.5,
     ),
 }
 """By preset, chosen on validation scenes; all others have QUICK_FEEDBACK_GENERAL. Published images have less contrast
