@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -16,6 +13,8 @@ from typing import Any
 import tyro
 from PIL import Image, ImageDraw
 from playwright.sync_api import Page, sync_playwright
+
+from tools.served import served
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 SETTLED = "() => import('/page/store.js').then(({ state }) => Boolean(state.found && state.labels && !state.busy))"
@@ -144,19 +143,6 @@ def between(start: tuple[float, float], end: tuple[float, float], steps: int) ->
         yield start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])
 
 
-@contextmanager
-def explorer(weights: str, labels: str) -> Iterator[str]:
-    """`coca explore` as long as needed; its address."""
-    words = [sys.executable, "-m", "cocanet", "explore", weights, "--no-browser", "--port", "0", "--labels", labels]
-    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        yield server.stdout.readline().split()[0]
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
 def main() -> None:
     film = tyro.cli(Film, prog="python -m tools.film")
     executable = shutil.which("chromium")
@@ -164,7 +150,7 @@ def main() -> None:
         raise SystemExit("no chromium here; Debian's package `chromium` has one")
     with (
         tempfile.TemporaryDirectory() as labels,
-        explorer(film.weights, labels) as address,
+        served(film.weights, "--labels", labels) as address,
         sync_playwright() as driver,
     ):
         browser = driver.chromium.launch(executable_path=executable, args=FLAGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import signal
 import sys
 from collections.abc import Iterator, MutableMapping
@@ -58,3 +59,21 @@ def without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def without_script(sent: object) -> Iterator[None]:
+    """Processes spawned here do not run the user's script again, as they would to know the functions in it.
+
+    So a script needs no `if __name__ == "__main__"`. One that defines something of what a process is sent does.
+    """
+    main = sys.modules["__main__"]
+    # Spawning tells the new process where the script is by these.
+    hidden: dict[str, object] = {name: vars(main)[name] for name in ("__spec__", "__file__") if name in vars(main)}
+    if b"__main__" in pickle.dumps(sent):
+        hidden = {}
+    vars(main).update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        vars(main).update(hidden)

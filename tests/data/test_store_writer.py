@@ -144,6 +144,24 @@ def test_killing_a_run_with_workers_changes_no_byte(tmp_path: Path) -> None:
     Store(out)
 
 
+@pytest.mark.parametrize(
+    ("own", "guard"),
+    [("", ""), ("class Tetrominoes(Tetrominoes):\n    pass\n", 'if __name__ == "__main__":\n    ')],
+    ids=["a script without a guard", "a script's own source"],
+)
+def test_a_script_runs_once_whatever_its_workers_do(tmp_path: Path, own: str, guard: str) -> None:
+    (tmp_path / "script.py").write_text(
+        "from pathlib import Path\n"
+        "from cocanet.data.scenes.tetrominoes import Tetrominoes\n"
+        f"from cocanet.data.store_writer import write_store\n{own}"
+        f"{guard}print(len(write_store(Tetrominoes(20, seed=1), Path('out'), shard_size=5, workers=2)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("20\n", "", 0)
+
+
 def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
     write_store(NoiseSource(40), tmp_path / "one", shard_size=4)
     write_store(NoiseSource(40), tmp_path / "two", shard_size=4, workers=2)

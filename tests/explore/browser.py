@@ -1,14 +1,10 @@
-"""A real browser on a real server: Debian's chromium, and `coca explore` as a process of its own."""
+"""A real browser, Debian's chromium, and what it knows of the page."""
 
 from __future__ import annotations
 
 import base64
 import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,19 +36,6 @@ def chromium() -> str:
     if found is None:
         pytest.skip("no chromium here; Debian's package `chromium` has one")
     return found
-
-
-@contextmanager
-def command(*words: str) -> Iterator[str]:
-    """`coca explore …` as long as needed; its address."""
-    line = [sys.executable, "-m", "cocanet", "explore", *words, "--no-browser", "--port", "0"]
-    server = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        yield server.stdout.readline().split()[0]
-    finally:
-        server.terminate()
-        server.wait(20)
 
 
 def drop(page, data: bytes, name: str = "dropped.png") -> float | None:

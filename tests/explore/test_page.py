@@ -6,12 +6,13 @@ import statistics
 
 import numpy as np
 import pytest
+from tools.served import served
 
 import cocanet
 from cocanet.data.scenes import make_scenes
 from cocanet.explain.compactness import compactness_maps
 from cocanet.segment.explanation import as_images
-from tests.explore.browser import FLAGS, chromium, command, drop, point, ready, state, until, write_scenes
+from tests.explore.browser import FLAGS, chromium, drop, point, ready, state, until, write_scenes
 from tests.explore.serving import noise, png
 
 playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
@@ -45,7 +46,7 @@ def images(folder):
 
 @pytest.fixture(scope="module")
 def address(images, folder):
-    with command(NAME, str(folder)) as address:
+    with served(NAME, str(folder)) as address:
         yield address
 
 
@@ -282,7 +283,7 @@ def test_two_windows_on_one_image(page, browser, address):
 
 
 def test_a_server_that_is_gone_is_said(browser, images, folder, tmp_path):
-    with command("tetrominoes", str(folder), "--labels", str(tmp_path)) as address:
+    with served("tetrominoes", str(folder), "--labels", str(tmp_path)) as address:
         page = browser.new_page()
         page.goto(address)
         ready(page)
@@ -292,7 +293,7 @@ def test_a_server_that_is_gone_is_said(browser, images, folder, tmp_path):
 
 
 def test_all_shipped_weights_are_there(browser, tmp_path):
-    with command("--labels", str(tmp_path)) as address:
+    with served("--labels", str(tmp_path)) as address:
         page = browser.new_page()
         failed: list[str] = []
         page.on("pageerror", lambda error: failed.append(str(error)))

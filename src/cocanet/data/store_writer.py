@@ -29,7 +29,7 @@ from cocanet.data.store_format import (
     write_meta,
 )
 from cocanet.files import FileEntry, locked, write_atomically
-from cocanet.runtime import without_interrupts
+from cocanet.runtime import without_interrupts, without_script
 
 SHARD_BYTES = 16 * 2**20
 _CHUNK, _LARGE_CHUNK = 32, 512
@@ -56,7 +56,7 @@ def write_store(
 
     `progress` is told the number of samples there are, from those an earlier run left to the last. The bytes
     on disk depend neither on `workers` nor on how often the run was stopped. More than one worker needs a
-    source that can be pickled and, as with all spawned processes, a script under `if __name__ == "__main__"`.
+    source that can be pickled; a script that defines it itself must be under `if __name__ == "__main__"`.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers}")
@@ -210,7 +210,7 @@ def _run_workers(source: Source, out: Path, meta: StoreMeta, todo: list[int], wo
             receive, send = context.Pipe(duplex=False)
             arguments = (source, out, meta, todo[worker::workers], send)
             process = context.Process(target=_work, args=arguments, daemon=True)
-            with without_interrupts():
+            with without_interrupts(), without_script(source):
                 process.start()
             send.close()
             pipes.append(receive)

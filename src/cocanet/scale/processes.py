@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from cocanet.runtime import without_interrupts
+from cocanet.runtime import without_interrupts, without_script
 from cocanet.scale.work import Work, Worker
 from cocanet.segment.batches import Item, Outcome
 
@@ -150,7 +150,7 @@ class _Pool:
     def _start(self) -> _Process:
         here, there = self.context.Pipe()
         process = self.context.Process(target=_work, args=(self.work, there), daemon=True)
-        with without_interrupts(), _one_thread():
+        with without_interrupts(), without_script(self.work), _one_thread():
             process.start()
         there.close()
         return _Process(process, here)
