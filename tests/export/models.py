@@ -16,7 +16,7 @@ from tests.tiny import DEEP, THREE, in_slot_frame, small, token_net
 
 LAST = {"regroup": True, "regroup_noise": 0.005, "rim": 0.3, "whole": 0.2, "upright": 1.0, "level": 0.5}
 ROUNDS = FeedbackConfig(rounds=2, reach=1, palette=1.0, **LAST)
-REGROUPED = FeedbackConfig(rounds=1, regroup=True, ground=True)
+REGROUPED = FeedbackConfig(rounds=1, regroup=True, ground=True, pieces=True)
 MODELS: dict[str, CocaNetConfig] = {
     "three": THREE,
     "dynamic": replace(DEEP, norm="image", dynamic=DynamicSlots(stop_below=0.3, most=6), feedback=REGROUPED),
@@ -24,8 +24,8 @@ MODELS: dict[str, CocaNetConfig] = {
     "tokens": token_net(),
 }
 """Three levels of images that are not square; four with every kind of attention and dynamic slots, regrouped, the
-ground joined; feedback that regroups, settles rims and cuts, and a decoder in the slots' frame; cells of several
-pixels, and a decoder by tokens."""
+ground joined and what is apart parted; feedback that regroups, settles rims and cuts, and a decoder in the slots'
+frame; cells of several pixels, and a decoder by tokens."""
 WITH_DECODER = ("feedback", "tokens")
 
 

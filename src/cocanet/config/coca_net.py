@@ -173,6 +173,9 @@ class FeedbackConfig:
     whole: float = 0.0
     """Pixels of outline, for each pixel of size, that it must save to take two segments that touch for one box or ball,
     as the bright and the dark side of what shines; 0 joins none."""
+    pieces: bool = False
+    """Whether pieces of a segment that lie apart then get slots of their own, as long as there are some without
+    pixels."""
     upright: float = 0.0
     """Nats of brightness that it must save to cut a large segment along an upright line, as where two walls meet, by
     a slot without pixels; 0 cuts none."""
@@ -202,7 +205,7 @@ class FeedbackConfig:
     @property
     def reassigns(self) -> bool:
         """Whether a slot may get pixels that its anchor had nothing of."""
-        return self.regroup or self.ground or any((self.whole, self.upright, self.level))
+        return any((self.regroup, self.ground, self.whole, self.pieces, self.upright, self.level))
 
 
 @dataclass(frozen=True)

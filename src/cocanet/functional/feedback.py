@@ -22,6 +22,7 @@ from cocanet.functional.cuts import cut_level, cut_upright
 from cocanet.functional.ground import join_ground
 from cocanet.functional.joins import join_wholes
 from cocanet.functional.palettes import binned_colours, palette_evidence
+from cocanet.functional.parting import part_pieces
 from cocanet.functional.regrouping import SPREAD, places, regroup_masks
 from cocanet.functional.rims import settle_rims
 from cocanet.functional.tracing import repeat
@@ -52,6 +53,7 @@ def correct_masks(
     rim: float = 0.0,
     ground: bool = False,
     whole: float = 0.0,
+    pieces: bool = False,
     upright: float = 0.0,
     level: float = 0.0,
     spare: Bool[Tensor, "b k"] | None = None,
@@ -61,8 +63,9 @@ def correct_masks(
     `neighbours`, `figure`, `slots` and `palette` weigh the voices, a 0 silences one. All but palettes see colours in
     which brightness counts only `light`: a shaded side is still of the object's hue. With `regroup` the pieces of the
     corrected masks are grouped anew, and as many rounds correct the groups. Last, `rim` settles the borders of
-    figures, `ground` joins what lies behind them, `whole` joins what is one thing by its outline, `upright` cuts a
-    large segment, and `level` small ones. Slots that are `spare` get nothing but what is grouped anew or cut off.
+    figures, `ground` joins what lies behind them, `whole` joins what is one thing by its outline, `pieces` parts what
+    lies apart, `upright` cuts a large segment, and `level` small ones. Slots that are `spare` get nothing but what is
+    grouped anew, parted or cut off.
     """
     if not rounds:
         return masks
@@ -98,6 +101,8 @@ def correct_masks(
         masks = join_ground(masks)
     if whole:
         masks = join_wholes(masks, least=whole)
+    if pieces:
+        masks = part_pieces(masks, in_use, smallest=smallest)
     if upright:
         masks = cut_upright(masks, images, in_use, least=upright, smallest=smallest)
     if level:

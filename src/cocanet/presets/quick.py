@@ -68,7 +68,9 @@ QUICK_FEEDBACK = {
     # Blocks of one colour stand on each other: only their outline parts them.
     "shapestacks": FeedbackConfig(rounds=8, light=0.25, regroup=True, regroup_noise=0.005, level=2.0),
     # What is of metal mirrors the room; only its outline says that it is one thing.
-    "clevr6": FeedbackConfig(rounds=8, figure=1.5, regroup=True, regroup_noise=0.005, ground=True, whole=0.5),
+    "clevr6": FeedbackConfig(
+        rounds=8, figure=1.5, regroup=True, regroup_noise=0.005, ground=True, whole=0.5, pieces=True
+    ),
     # Patterned things on a patterned ground: what differs a little is another thing, and neighbours know little.
     "clevrtex": FeedbackConfig(
         rounds=8,
@@ -81,6 +83,7 @@ QUICK_FEEDBACK = {
         regroup_noise=2e-4,
         ground=True,
         whole=0.5,
+        pieces=True,
     ),
 }
 """By preset, chosen on validation scenes; all others have QUICK_FEEDBACK_GENERAL. Published images have less contrast
