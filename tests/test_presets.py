@@ -175,7 +175,7 @@ COLOURS = {
     "clevrtex": (0.25, 1.5, 0.25, 0.5),
 }
 
-RESTING = {"multi-dsprites", "shapestacks", "objects-room"}
+RESTING = {"multi-dsprites", "shapestacks", "objects-room", "clevrtex"}
 """Encoders that stay as they are once they have learned alone."""
 
 
@@ -206,7 +206,7 @@ def quick_training(name: str) -> TrainConfig:
         chroma=chroma,
         light=light,
         texture=texture,
-        encoder_first=0.25,
+        encoder_first=0.15 if name == "clevrtex" else 0.25,
         decoder_apart=True,
         encoder_rests=name in RESTING,
     )
