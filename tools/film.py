@@ -14,9 +14,8 @@ import tyro
 from PIL import Image, ImageDraw
 from playwright.sync_api import Page, sync_playwright
 
-from tools.served import served
+from tools.served import FLAGS, served
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 SETTLED = "() => import('/page/store.js').then(({ state }) => Boolean(state.found && state.labels && !state.busy))"
 POINTER = [(0, 0), (0, 17), (4, 13), (7, 20), (10, 19), (7, 12), (12, 12)]
 
@@ -153,7 +152,7 @@ def main() -> None:
         served(film.weights, "--labels", labels) as address,
         sync_playwright() as driver,
     ):
-        browser = driver.chromium.launch(executable_path=executable, args=FLAGS)
+        browser = driver.chromium.launch(executable_path=executable, args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1180, "height": 740})
         page.goto(address)
         while not page.evaluate(SETTLED) or page.locator(".tile:not(:has(img))").count():

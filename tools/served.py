@@ -7,6 +7,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+"""Of a chromium that looks at this server and at nothing else."""
+
 
 @contextmanager
 def served(*words: str) -> Iterator[str]:

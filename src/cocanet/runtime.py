@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pickle
 import signal
 import sys
 from collections.abc import Iterator, MutableMapping
@@ -67,6 +66,8 @@ def without_script(sent: object) -> Iterator[None]:
 
     So a script needs no `if __name__ == "__main__"`. One that defines something of what a process is sent does.
     """
+    import pickle
+
     main = sys.modules["__main__"]
     # Spawning tells the new process where the script is by these.
     hidden: dict[str, object] = {name: vars(main)[name] for name in ("__spec__", "__file__") if name in vars(main)}

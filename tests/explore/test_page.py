@@ -6,13 +6,13 @@ import statistics
 
 import numpy as np
 import pytest
-from tools.served import served
+from tools.served import FLAGS, served
 
 import cocanet
 from cocanet.data.scenes import make_scenes
 from cocanet.explain.compactness import compactness_maps
 from cocanet.segment.explanation import as_images
-from tests.explore.browser import FLAGS, chromium, drop, point, ready, state, until, write_scenes
+from tests.explore.browser import chromium, drop, point, ready, state, until, write_scenes
 from tests.explore.serving import noise, png
 
 playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cocanet.functional.ground import reaches_sides
-from cocanet.functional.ownership import owned
+from cocanet.functional.ownership import as_masks
 from cocanet.functional.regrouping import PIECES_PER_SLOT, largest, pieces
 
 
@@ -22,7 +22,8 @@ def part_pieces(
     A slot gives all that it has of the pixels of a piece. The ground, which things part, stays one, and so does what is
     smaller than the share `smallest`.
     """
-    own, owner = owned(masks), masks.argmax(1)
+    owner = masks.argmax(1)
+    own = as_masks(owner, masks)
     ranks, counted = largest(pieces(owner), PIECES_PER_SLOT * masks.shape[1], smallest)
     slot = _slot_of_pieces(ranks, owner, counted.shape[1])
     moves = counted & ~_first_of_slot(slot) & ~reaches_sides(own).gather(1, slot)
@@ -31,8 +32,9 @@ def part_pieces(
     stay = torch.zeros_like(found[:, :1])
     moved = torch.cat((found, stay), 1).gather(1, ranks.flatten(1)).view_as(owner)
     taker = torch.cat((to, stay.long()), 1).gather(1, ranks.flatten(1)).view_as(owner)
-    given = (masks.gather(1, owner.unsqueeze(1)).squeeze(1) * moved.to(masks.dtype)).unsqueeze(1)
-    return masks.scatter_add(1, taker.unsqueeze(1), given).scatter_add(1, owner.unsqueeze(1), -given)
+    giver, taker = owner.unsqueeze(1), taker.unsqueeze(1)
+    given = masks.gather(1, giver) * moved.unsqueeze(1).to(masks.dtype)
+    return masks.scatter_add(1, taker, given).scatter_add(1, giver, -given)
 
 
 def _slot_of_pieces(ranks: Int[Tensor, "b h w"], owner: Int[Tensor, "b h w"], count: int) -> Int[Tensor, "b p"]:
