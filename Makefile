@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test install benchmark docs release-check
+.PHONY: demo test install benchmark docs release-check mutants
 demo: install
 	$(BIN)/coca demo
 
@@ -15,6 +15,9 @@ docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	$(BIN)/python -m tools.links site
 
+mutants: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.mutants
+
 release-check: install
 	$(BIN)/python -m tools.release $(if $(PYTHONS),--python $(PYTHONS))
 
@@ -26,5 +29,5 @@ install: $(VENV)/installed
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,docs,explore,hub,onnx,ray,render]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[baselines,dev,docs,explore,hub,onnx,ray,render]"
 	touch $@

@@ -1,8 +1,9 @@
 """COCA-Net transcribed directly: what the paper's equations cost when they are run as they are written.
 
-It borrows the weights of a `CocaNet` and computes the same function with none of its shortcuts: all affinities under
-autograd, the n³ minimum of Eq. 3, means and variances by hand, attention as two products and a softmax, and slots laid
-out on the whole grid. It is the yardstick for speed, and the tests compare outputs and gradients with it.
+It uses the weights of a `CocaNet` and computes the same function with none of its shortcuts: all affinities under
+autograd, the n³ minimum of Eq. 3, means and variances by hand, attention as two products and a softmax, neighbourhoods
+copied for every query, and slots laid out on the whole grid. It is the baseline for speed, and the tests compare
+outputs and gradients with it.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import Tensor
 
+from cocanet.config import InertiaRule
 from cocanet.functional.geometry import Geometry, partition_geometry, pixel_geometry
-from cocanet.functional.windows import partition
-from cocanet.layers.attention import RefineBlock, WindowReach
+from cocanet.functional.windows import partition, unpartition
+from cocanet.layers.attention import GlobalReach, NeighbourhoodReach, RefineBlock
 from cocanet.layers.coca import CocaLayer
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder
@@ -26,16 +28,16 @@ from cocanet.models.hierarchy import HierarchyLevel
 
 
 class Direct(NamedTuple):
-    """What both computations can be compared by."""
+    """The outputs that both computations have."""
 
     slots: Tensor
-    mixture: Tensor
+    reconstruction: Tensor
     encoder_masks: Tensor
 
 
 def forward(model: CocaNet, images: Tensor) -> Direct:
-    """`model(images)` the long way; needs window attention and fixed slots."""
-    pixels = _backbone(model, 2 * images - 1)
+    """`model(images)` the long way; needs fixed slots and a spatial broadcast decoder in the image's frame."""
+    pixels = _backbone(model, 2 * images**model.backbone.input_gamma - 1)
     grid, geometry = pixels.unsqueeze(3), _pixels(model, images)
     outputs, masks, levels = [pixels.unsqueeze(3)], [], _levels(model)
     for number, level in enumerate(levels):
@@ -57,7 +59,8 @@ def forward(model: CocaNet, images: Tensor) -> Direct:
         outputs.append(grid)
     slots = _norm(features.squeeze(1))
     slots = slots + model.hierarchy.mlp(slots)
-    assert isinstance(model.decoder, BroadcastDecoder), "the direct model paints pictures"
+    assert isinstance(model.decoder, BroadcastDecoder), "the token decoder is not transcribed"
+    assert model.decoder.frame is None, "the slot frame is not transcribed"
     return Direct(slots, _decode(model.decoder, slots), _dendrogram(masks, model))
 
 
@@ -79,22 +82,54 @@ def _norm(x: Tensor) -> Tensor:
 
 def _backbone(model: CocaNet, images: Tensor) -> Tensor:
     backbone = model.backbone
-    look = backbone.look(F.pad(images, [backbone.padding] * 4, mode="replicate"))
-    look = F.leaky_relu(_norm(rearrange(look, "b c h w -> b h w c")))
-    x = _norm(backbone.mix(look) + backbone.position())
+    appearance = backbone.conv(F.pad(images, [backbone.padding] * 4, mode="replicate"))
+    appearance = F.leaky_relu(_norm(rearrange(appearance, "b c h w -> b h w c")))
+    x = _norm(backbone.mix(appearance) + backbone.position())
     out: Tensor = backbone.direct(x) + backbone.mlp(x)
     return out
 
 
 def _refine(block: RefineBlock, nodes: Tensor) -> Tensor:
-    assert isinstance(block.reach, WindowReach), "the transcription has attention within windows only"
     x = _norm(nodes)
     queries, keys, values = _norm(block.query(x)), _norm(block.key(x)), block.value(x)
-    queries, keys, values = (rearrange(z, "b w n (h d) -> b w h n d", h=block.heads) for z in (queries, keys, values))
-    weights = torch.softmax(queries @ keys.mT / math.sqrt(queries.shape[-1]), -1)
-    attended = rearrange(weights @ values, "b w h n d -> b w n (h d)")
+    reach = block.reach
+    if isinstance(reach, NeighbourhoodReach):
+        attended = _attend_around(reach, queries, keys, values, block.heads)
+    elif isinstance(reach, GlobalReach):
+        queries, keys, values = (rearrange(z, "b w n d -> b 1 (w n) d") for z in (queries, keys, values))
+        attended = _attend(queries, keys, values, block.heads)
+        attended = rearrange(attended, "b 1 (w n) d -> b w n d", n=nodes.shape[2])
+    else:
+        attended = _attend(queries, keys, values, block.heads)
     out: Tensor = nodes + block.out(attended) + block.mlp(x)
     return out
+
+
+def _attend(queries: Tensor, keys: Tensor, values: Tensor, heads: int) -> Tensor:
+    """Of the queries of each group to its keys."""
+    queries, keys, values = (rearrange(z, "b w n (h d) -> b w h n d", h=heads) for z in (queries, keys, values))
+    weights = torch.softmax(queries @ keys.mT / math.sqrt(queries.shape[-1]), -1)
+    return rearrange(weights @ values, "b w h n d -> b w n (h d)")
+
+
+def _attend_around(reach: NeighbourhoodReach, queries: Tensor, keys: Tensor, values: Tensor, heads: int) -> Tensor:
+    """Each cell is a group: its keys are those of the cells around it, and those beyond the image weigh nothing."""
+    queries, keys, values = (unpartition(z, reach.window, reach.grid) for z in (queries, keys, values))
+    rows, columns, _, dim = queries.shape[1:]
+    inside = torch.ones_like(keys[..., :1])
+    around = []
+    for part in (keys, values, inside):
+        padded = F.pad(part, (0, 0, 0, 0, *[reach.halo] * 4))
+        offsets = range(2 * reach.halo + 1)
+        copies = [padded[:, row : row + rows, column : column + columns] for row in offsets for column in offsets]
+        around.append(rearrange(torch.cat(copies, 3), "b r c n d -> b (r c) n d"))
+    keys, values, seen = around
+    each = rearrange(queries, "b r c n d -> b (r c) n d")
+    each, keys, values = (rearrange(z, "b w n (h d) -> b w h n d", h=heads) for z in (each, keys, values))
+    logits = each @ keys.mT / math.sqrt(dim // heads)
+    logits = logits.masked_fill(rearrange(seen, "b w m 1 -> b w 1 1 m") == 0, -math.inf)
+    attended = rearrange(logits.softmax(-1) @ values, "b (r c) h n d -> b r c n (h d)", r=rows)
+    return partition(attended, reach.window)
 
 
 def _cluster(coca: CocaLayer, nodes: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor, Geometry]:
@@ -105,7 +140,8 @@ def _cluster(coca: CocaLayer, nodes: Tensor, geometry: Geometry) -> tuple[Tensor
     low, high = soft.amin(-1, keepdim=True), soft.amax(-1, keepdim=True)
     affinities = (soft - low) / (high - low)
     affinities = affinities + (affinities.clamp(1e-5, 1 - 1e-5) - affinities).detach()
-    scores = _compactness(affinities, geometry)
+    chosen = torch.zeros_like(affinities[0, 0, 0]).index_fill(0, coca.candidates, 1)
+    scores = _compactness(affinities, geometry) * chosen
     scope, masks = torch.ones_like(affinities[..., 0, :]), []
     for _ in range(coca.clusters - 1):
         anchor = (scores * scope).argmax(-1)
@@ -115,7 +151,7 @@ def _cluster(coca: CocaLayer, nodes: Tensor, geometry: Geometry) -> tuple[Tensor
     mask = torch.stack([*masks, scope], -2)
     mean = mask / mask.sum(-1, keepdim=True)
     features = mean @ nodes + mean @ coca.mlp(x) + coca.out(mean @ coca.value(x))
-    return features, mask, _pool(mask, geometry)
+    return features, mask, _pool(mask, geometry, coca.inertia)
 
 
 def _compactness(masks: Tensor, nodes: Geometry) -> Tensor:
@@ -126,18 +162,21 @@ def _compactness(masks: Tensor, nodes: Geometry) -> Tensor:
     return pairs.sum((-1, -2)) / (2 * math.pi * (inertia + mass * offsets).sum(-1))
 
 
-def _pool(masks: Tensor, nodes: Geometry) -> Geometry:
+def _pool(masks: Tensor, nodes: Geometry, rule: InertiaRule) -> Geometry:
     area = masks * nodes.area.unsqueeze(-2)
     mass = masks * area * nodes.density.unsqueeze(-2)
     position = (mass @ nodes.position) / mass.sum(-1, keepdim=True)
     spread = (nodes.position.unsqueeze(-3) - position.unsqueeze(-2)).square().sum(-1)
-    inertia = (masks * nodes.inertia.unsqueeze(-2) + mass * spread).sum(-1)
-    return Geometry(area.sum(-1), mass.sum(-1) / area.sum(-1), inertia, position)
+    own = masks * nodes.inertia.unsqueeze(-2)
+    if rule == "released":
+        own = own * nodes.density.unsqueeze(-2)
+    inertia = own if rule == "printed" else own + mass * spread
+    return Geometry(area.sum(-1), mass.sum(-1) / area.sum(-1), inertia.sum(-1), position)
 
 
 def _pixels(model: CocaNet, images: Tensor) -> Geometry:
-    pixels = pixel_geometry(*model.config.image_size)
-    return pixels.each(lambda x: repeat(x.to(images), "h w ... -> b h w 1 ...", b=len(images)))
+    pixels = pixel_geometry(*model.config.image_size, images.device, images.dtype)
+    return pixels.each(lambda x: repeat(x, "h w ... -> b h w 1 ...", b=len(images)))
 
 
 def _flat_windows(grid: Tensor, levels: list[HierarchyLevel]) -> Tensor:
@@ -166,7 +205,7 @@ def _dendrogram(masks: list[Tensor], model: CocaNet) -> Tensor:
     """Masks merged level by level, and their pixels put back where they came from."""
     levels = _levels(model)
     height, width = model.config.image_size
-    merged, order = masks[0], torch.arange(height * width, dtype=torch.float32).view(1, height, width, 1, 1)
+    merged, order = masks[0], torch.arange(height * width, dtype=torch.float64).view(1, height, width, 1, 1)
     for number, level in enumerate(levels):
         if number:
             merged = _merge([merged, masks[number]], levels[number - 1 : number + 1])

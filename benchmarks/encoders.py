@@ -1,4 +1,4 @@
-"""The encoder alone, images to slots and their masks: COCA-Net beside its rivals at the same image size."""
+"""The encoder alone, images to slots and their masks: COCA-Net beside its baselines at the same image size."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from torch import Tensor
 
 from benchmarks.measure import duration
 from cocanet import presets
+from cocanet.models.baselines.genesis_v2 import GenesisV2
+from cocanet.models.baselines.parts import AttentionModel
 from cocanet.models.build import build
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.model import ObjectModel
-from cocanet.models.rivals.genesis_v2 import GenesisV2
-from cocanet.models.rivals.parts import AttentionModel
-from cocanet.presets.rivals import MODELS
+from cocanet.presets.baselines import MODELS
 
 SUBJECTS = (("tetrominoes", 16), ("multi-dsprites", 16), ("clevr6", 4))
 """Images of 32, 64 and 128 pixels, and how many at a time."""
 
 
 def compared(data_set: str) -> tuple[str, ...]:
-    """COCA-Net as the paper has it and by the quick recipe, which adds feedback, then its rivals."""
-    return (data_set, f"{data_set}-cpu", *(f"{model}-{data_set}" for model in MODELS))
+    """COCA-Net of the paper and of the fast recipe, then its baselines."""
+    return (data_set, f"{data_set}-fast", *(f"{model}-{data_set}" for model in MODELS))
 
 
 def images_per_second(data_set: str, batch: int, repeats: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.export`: what an exported file finds beside what torch finds, and how fast each is."""
+"""`python -m benchmarks.export`: predictions and speed of exported files compared with torch."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ from rich.table import Table
 
 from benchmarks.measure import duration
 from cocanet.config import BackboneConfig, CocaNetConfig, ConvConfig, DataConfig, DecoderConfig, LevelConfig, Preset
-from cocanet.data.scenes import SCENE_NAMES, make_scenes
+from cocanet.data.generators import SCENE_NAMES, make_scenes
+from cocanet.export.export_settings import ExportSettings
 from cocanet.export.exporting import export_model
-from cocanet.export.parity import Parity, compare, pictures
-from cocanet.export.settings import ExportSettings
+from cocanet.export.graph import FromImages
+from cocanet.export.parity import Parity, compare, synthetic_images
+from cocanet.io.trained import open_model, shipped_names
+from cocanet.io.weights import write_weights
 from cocanet.models.build import build
 from cocanet.models.coca_net import CocaNet, as_coca_net
-from cocanet.segment.onnx_segmenter import OnnxSegmenter
-from cocanet.weights import open_model, shipped_names, write_weights
+from cocanet.predict.onnx_segmenter import OnnxSegmenter
 
 RANDOM = "three levels"
-"""Weights that nobody trained, three levels on images of 64×48 pixels: its file is called so too."""
+"""Name of untrained weights with three levels on images of 64×48 pixels."""
 SEED = 1_000_003
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Compare torch and onnxruntime on scenes of each model's own kind."""
+    """Compare torch and onnxruntime on scenes like those of each model's training."""
 
     weights: tuple[str, ...] = (*shipped_names(), RANDOM)
-    """Shipped weights, and `three levels` for a random model of three levels that is not square."""
+    """Shipped weights, and `three levels` for an untrained model on images that are not square."""
     images: int = 500
     batch: int = 16
     repeats: int = 7
-    """Turns of each for the medians of their times."""
+    """Timings of each; the table has medians."""
     threads: int = 1
     folder: Path | None = None
-    """Where exported files lie from an earlier call, or are kept for a later one."""
+    """Keep exported files here, and use those of an earlier call."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def measure(name: str, chosen: Benchmark, folder: Path) -> Row:
     trained = open_model(source)
     model, exported = as_coca_net(trained.model, "exporting"), OnnxSegmenter(file)
     images = scenes(trained.preset, chosen.images)
-    parity = compare(model, exported.run, images)
+    parity = compare(FromImages(model, ("masks", "slots")), exported.run, images)
     rates = [rate(model, exported, images[:batch], chosen.repeats) for batch in (1, chosen.batch)]
     batches = (1, chosen.batch)
     return Row(
@@ -93,23 +95,23 @@ def measure(name: str, chosen: Benchmark, folder: Path) -> Row:
 
 
 def scenes(preset: Preset, count: int) -> np.ndarray:
-    """Scenes of the kind that a model was trained on, of its size; pictures for one that is not square."""
+    """Scenes like those of the training at the model's size; synthetic images if there is no generator for them."""
     (height, width), data = preset.model.image_size, preset.data
     name = "clevr" if data.name == "clevr6" else data.name
     if name not in SCENE_NAMES or height != width:
-        return pictures(preset.model.image_size, count, SEED)
+        return synthetic_images(preset.model.image_size, count, SEED)
     source = make_scenes(name, count=count, seed=SEED, max_objects=data.max_objects, size=_size(name, height))
     images = np.stack([source[index].image for index in range(count)])
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2), dtype=np.float32) / np.float32(255)
 
 
 def _size(name: str, side: int) -> int | None:
-    """Rendered scenes come in any size, drawn ones in their own."""
+    """Only rendered scenes come in any size."""
     return None if name in ("tetrominoes", "multi-dsprites") else side
 
 
 def rate(model: CocaNet, exported: OnnxSegmenter, images: np.ndarray, repeats: int) -> tuple[float, float]:
-    """Images a second of torch and of onnxruntime, which take turns."""
+    """Images per second of torch and of onnxruntime, timed in turn."""
     batch, wanted = torch.from_numpy(images), ["masks", "slots", "in_use"]
     with torch.inference_mode():
         pairs = [

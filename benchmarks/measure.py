@@ -19,11 +19,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import direct
 from cocanet import presets
-from cocanet.config import TrainConfig
+from cocanet.config import Stage
 from cocanet.models.build import build
 from cocanet.models.coca_net import as_coca_net
 from cocanet.train.optimiser import make_optimiser
-from cocanet.train.session import compile_parts
+from cocanet.train.stages import compile_parts
 
 Subject = Literal["ours", "compiled", "direct"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
@@ -87,14 +87,14 @@ def training_step(preset: str, batch: int, subject: Subject) -> Callable[[], Non
     if subject == "compiled":
         compile_parts(model)
     images = torch.rand(batch, 3, *chosen.model.image_size, generator=torch.Generator().manual_seed(0))
-    optimiser = make_optimiser(model, TrainConfig())
+    optimiser = make_optimiser(model, Stage())
 
     def step() -> None:
         if subject != "direct":
             loss = model.loss(model(images), images)
         else:
-            painting = direct.forward(as_coca_net(model, "the direct transcription"), images)
-            loss = 4 * (painting.mixture - images).square().mean()
+            output = direct.forward(as_coca_net(model, "the direct transcription"), images)
+            loss = 4 * (output.reconstruction - images).square().mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

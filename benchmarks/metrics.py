@@ -1,8 +1,9 @@
-"""`python -m benchmarks.metrics`: time to score masks, against scikit-learn and loops over segments."""
+"""`python -m benchmarks.metrics`: time to score masks, compared with scikit-learn and loops over segments."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from timeit import timeit
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ from rich.table import Table
 from sklearn.metrics import adjusted_rand_score  # type: ignore[import-untyped]
 from torch import Tensor
 
-from benchmarks.measure import duration
 from cocanet.metrics.functional.ari import adjusted_rand_index
 from cocanet.metrics.functional.contingency import hard_labels, mask_contingency
 from cocanet.metrics.functional.covering import segmentation_covering
@@ -31,7 +31,7 @@ class MetricsBenchmark:
     slots: int = 7
     batch_size: int = 50
     loop_images: int = 40
-    """So many are scored by the loop; its time is scaled up."""
+    """Images that the loop scores; its time is scaled up."""
     repeats: int = 3
     threads: int = 1
 
@@ -45,7 +45,7 @@ class Scenes(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Seconds for all images, and the largest difference between the two ways."""
+    """Seconds for all images, and the largest difference between the scores."""
 
     ours: float
     loop: float
@@ -65,15 +65,15 @@ def main() -> None:
 
 
 def measure(chosen: MetricsBenchmark) -> Result:
-    """Ours starts from soft masks, the loop from labels that are already hard: the difference is in its favour."""
+    """Ours starts from soft masks, the loop from hard labels, which favours the loop."""
     threads = torch.get_num_threads()
     torch.set_num_threads(chosen.threads)
     try:
         scenes = make_scenes(chosen)
-        ours = min(duration(lambda: score(scenes, chosen.batch_size)) for _ in range(chosen.repeats))
+        ours = min(timeit(lambda: score(scenes, chosen.batch_size), number=1) for _ in range(chosen.repeats))
         few = Scenes(*(x[: chosen.loop_images] for x in scenes))
         hard = [x.numpy() for x in (few.labels, hard_labels(few.decoder_masks), hard_labels(few.encoder_masks))]
-        loop = duration(lambda: score_by_loops(*hard)) * chosen.images / chosen.loop_images
+        loop = timeit(lambda: score_by_loops(*hard), number=1) * chosen.images / chosen.loop_images
         difference = (score(few, chosen.batch_size) - score_by_loops(*hard)).abs().max()
     finally:
         torch.set_num_threads(threads)
@@ -81,7 +81,7 @@ def measure(chosen: MetricsBenchmark) -> Result:
 
 
 def make_scenes(chosen: MetricsBenchmark) -> Scenes:
-    """Images divided by the nearest of random points, and masks that are mostly right."""
+    """Voronoi cells of random points as segments, and noisy masks of them."""
     rng = torch.Generator().manual_seed(0)
     axis = torch.linspace(0, 1, chosen.side)
     grid = torch.cartesian_prod(axis, axis)
@@ -93,7 +93,7 @@ def make_scenes(chosen: MetricsBenchmark) -> Scenes:
 
 
 def score(scenes: Scenes, batch_size: int) -> Float[Tensor, "b 8"]:
-    """The scores of each image, as an evaluation computes them."""
+    """Scores of each image, as an evaluation computes them."""
     batches = zip(*(x.split(batch_size) for x in scenes), strict=True)
     scores = []
     for labels, *sides in batches:
@@ -105,7 +105,7 @@ def score(scenes: Scenes, batch_size: int) -> Float[Tensor, "b 8"]:
 
 
 def score_by_loops(truths: np.ndarray, *sides: np.ndarray) -> Float[Tensor, "b 8"]:
-    """The same scores from scikit-learn and comparisons of segments, image by image."""
+    """The same scores by scikit-learn and loops over segments."""
     rows = []
     for truth, *maps in zip(truths, *sides, strict=True):
         row = []

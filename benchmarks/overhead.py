@@ -21,10 +21,10 @@ from rich.table import Table
 from cocanet import presets
 from cocanet.config import Preset, RunConfig
 from cocanet.data.loader import Batch, Loader, Stretch
+from cocanet.io.run_folder import DataChoice, Settings
 from cocanet.models.build import build
-from cocanet.runs.folder import DataChoice, Settings
 from cocanet.train import loop
-from cocanet.train.loss import Objective
+from cocanet.train.losses import Objective
 from cocanet.train.optimiser import make_optimiser
 from cocanet.train.session import Session
 
@@ -91,7 +91,8 @@ def main() -> None:
 def bare_steps(preset: Preset, count: int) -> list[float]:
     """Seconds of single steps on a batch that is there already."""
     model = build(preset, seed=0)
-    objective, optimiser = Objective(model, preset.train), make_optimiser(model, preset.train)
+    (stage,) = preset.train.stages
+    objective, optimiser = Objective(model, stage), make_optimiser(model, stage)
     images = torch.rand(preset.train.batch_size, 3, *preset.model.image_size)
     seconds = []
     for _ in range(count + 2):
@@ -106,7 +107,7 @@ def bare_steps(preset: Preset, count: int) -> list[float]:
 def summary(chosen: Overhead, bare: list[float], clock: Clock) -> Table:
     step = statistics.median(bare)
     loading = statistics.mean(LOADING)
-    between = statistics.mean(sorted(clock.between())[:-2])  # the restart and the last look are not part of it
+    between = statistics.mean(sorted(clock.between())[:-2])  # the restart and the last validation are not part of it
     table = Table(title=f"{chosen.preset}, batch {chosen.batch_size}, {chosen.steps} steps")
     for column in ("part", "ms", "of the bare step"):
         table.add_column(column, justify="left" if column == "part" else "right")

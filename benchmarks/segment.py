@@ -1,4 +1,4 @@
-"""`python -m benchmarks.segment`: what segmenting costs beside the bare encoder, and where a folder's time goes."""
+"""`python -m benchmarks.segment`: time of segmenting compared with the encoder alone, from memory and from files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from benchmarks.measure import duration
 from cocanet import presets
 from cocanet.models.build import build
 from cocanet.models.coca_net import as_coca_net
-from cocanet.segment.files import segment_files
-from cocanet.segment.paths import find_images
-from cocanet.segment.segmenter import Segmenter
-from cocanet.segment.settings import OutputSettings
+from cocanet.predict.inputs import find_images
+from cocanet.predict.segment_many import segment_many
+from cocanet.predict.segment_settings import OutputSettings
+from cocanet.predict.segmenter import Segmenter
 
 SUBJECTS = (("tetrominoes", 32), ("multi-dsprites", 8))
 FOLDER = 4
-"""Batches of files in the folder, since reading and writing go on beside the model."""
+"""Batches of files in the folder; reading and writing run in parallel with the model."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Cost:
 
     encoder: float
     segment: float
-    """Labels, slots, boxes and the rest of the geometry from arrays in memory."""
+    """Labels, slots and geometry from arrays in memory."""
     folder: float
-    """The same from PNG files to all the files that `coca segment` writes."""
+    """The same from PNG files to all output files of `coca segment`."""
     direct: float
     """The encoder as a transcription of the paper's equations."""
 
@@ -53,7 +53,7 @@ class Benchmark:
 
 
 def measure(preset: str, batch: int, repeats: int) -> Cost:
-    """Time all four in turn, so that a slow moment of the machine slows all of them."""
+    """Time all four in turn, so that other load on the machine affects all of them."""
     made = presets.PRESETS[preset]()
     segmenter = Segmenter(build(made, seed=0), made)
     pixels = np.random.default_rng(0).integers(0, 256, (batch, *made.model.image_size, 3), dtype=np.uint8)
@@ -68,7 +68,7 @@ def measure(preset: str, batch: int, repeats: int) -> Cost:
         calls: dict[str, Callable[[], object]] = {
             "encoder": lambda: encode(segmenter, images),
             "segment": lambda: [found.segments for found in segmenter.each(pixels, batch_size=batch)],
-            "folder": lambda: segment_files(segmenter, inputs, output),
+            "folder": lambda: segment_many(segmenter, inputs, output),
             "direct": lambda: encode_directly(segmenter, images),
         }
         for call in calls.values():
@@ -86,7 +86,7 @@ def encode(segmenter: Segmenter, images: torch.Tensor) -> torch.Tensor:
 
 @torch.inference_mode()
 def encode_directly(segmenter: Segmenter, images: torch.Tensor) -> torch.Tensor:
-    """The transcription up to its slots and masks; it decodes too, so that is left out here."""
+    """The transcription up to slots and masks, without its decoder."""
     with mock.patch.object(direct, "_decode", lambda _, slots: slots):
         return direct.forward(as_coca_net(segmenter.model, "the direct transcription"), images).encoder_masks
 

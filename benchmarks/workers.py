@@ -1,10 +1,9 @@
-"""`python -m benchmarks.workers`: images a second of `coca segment --workers`, and the processor time behind them.
+"""`python -m benchmarks.workers`: images per second of `coca segment --workers`, and the processor time they take.
 
-Runs with one and with two workers take turns. The clock starts when a quarter of the images is behind, since workers
-take seconds to load. On a machine that other work shares, two workers get more of it than one does, which flatters
-them; processor time does not know of that. On two idle cores one worker makes an image in its own processor time w₁,
-while the parent writes on the other core; two workers and the parent share both, so that the ratio is at most
-2 w₁ / (w₂ + p₂).
+Runs with one and with two workers alternate. Timing starts after a quarter of the images, since workers take seconds
+to load. On a shared machine two workers get more of the processor than one, which favours them; processor time is free
+of that. On two idle cores, one worker needs its own processor time w₁ for an image while the parent writes on the other
+core. Two workers and the parent share both cores, so that the speed-up is at most 2 w₁ / (w₂ + p₂).
 """
 
 from __future__ import annotations
@@ -22,20 +21,19 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from cocanet.data.scenes import make_scenes
+from cocanet.data.generators import make_scenes
 from cocanet.data.store_writer import write_store
-from cocanet.scale.run import segment_many
-from cocanet.scale.settings import ScaleSettings
-from cocanet.segment.base import AnySegmenter
-from cocanet.segment.loading import load
-from cocanet.segment.paths import find_images
-from cocanet.segment.settings import Format, OutputSettings
+from cocanet.predict import load
+from cocanet.predict.base_segmenter import BaseSegmenter
+from cocanet.predict.inputs import find_images
+from cocanet.predict.segment_many import segment_many
+from cocanet.predict.segment_settings import OutputFormat, OutputSettings, WorkerSettings
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Cost(NamedTuple):
-    """Seconds for an image."""
+    """Seconds per image."""
 
     wall: float
     workers: float
@@ -44,9 +42,9 @@ class Cost(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """Clocks so far."""
+    """Readings of the clocks."""
 
-    behind: int
+    finished: int
     wall: float
     workers: float
     parent: float
@@ -54,33 +52,33 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Compare one worker with two, on scenes of the weights' own kind."""
+    """Compare one worker with two, on scenes like those of the weights' training."""
 
     weights: str = "tetrominoes"
     images: int = 800
-    format: Format = "files"
+    format: OutputFormat = "files"
     repeats: int = 3
 
 
-def measure(segmenter: AnySegmenter, store: Path, out: Path, workers: int, format: Format) -> Cost:
-    """Segment a store, and look at the clocks after a quarter and at the end."""
+def measure(segmenter: BaseSegmenter, store: Path, out: Path, workers: int, format: OutputFormat) -> Cost:
+    """Segment a store, and read the clocks after a quarter and at the end."""
     inputs, moments = find_images([store], out), list[Moment]()
     total = len(inputs.files)
 
-    def look(behind: int) -> None:
-        if behind in (total // 4, total):
+    def read_clocks(finished: int) -> None:
+        if finished in (total // 4, total):
             cores = sum(processor_time(child.pid) for child in multiprocessing.active_children())
-            moments.append(Moment(behind, time.perf_counter(), cores, time.process_time()))
+            moments.append(Moment(finished, time.perf_counter(), cores, time.process_time()))
 
     output = OutputSettings(out, overwrite=True, format=format, sheet=0)
-    segment_many(segmenter, inputs, output, scale=ScaleSettings(workers), progress=look)
+    segment_many(segmenter, inputs, output, workers=WorkerSettings(workers), progress=read_clocks)
     first, last = moments
-    images = last.behind - first.behind
+    images = last.finished - first.finished
     return Cost(*((later - before) / images for before, later in zip(first[1:], last[1:], strict=True)))
 
 
 def processor_time(pid: int | None) -> float:
-    """Seconds that a process has had, of a Linux system."""
+    """Processor seconds of a process, on Linux."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
@@ -97,7 +95,7 @@ def main() -> None:
         ]
     load_now = os.getloadavg()[0]
     table = Table(title=f"coca segment {chosen.weights} --format {chosen.format}: medians of {chosen.repeats} turns")
-    for column in ("workers", "images/s", "ms of workers an image", "ms of the parent"):
+    for column in ("workers", "images/s", "worker ms/image", "parent ms/image"):
         table.add_column(column, justify="right")
     for place, workers in enumerate((1, 2)):
         wall, cores, parent = (statistics.median(field) for field in zip(*(run[place] for run in runs), strict=True))
@@ -106,7 +104,9 @@ def main() -> None:
     limits = ", ".join(f"{2 * one.workers / (two.workers + two.parent):.2f}" for one, two in runs)
     console = Console(width=110)
     console.print(table)
-    console.print(f"two workers / one, by the clock: {walls}; by processor time at most: {limits}; load {load_now:.1f}")
+    console.print(
+        f"speed-up of two workers, by the clock: {walls}; by processor time at most: {limits}; load {load_now:.1f}"
+    )
 
 
 if __name__ == "__main__":

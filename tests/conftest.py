@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
+from PIL import Image
 
 # Before torch is loaded: tests that share a machine with other work shall not take ten times as long.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -22,6 +24,27 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COCANET_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def draw_validation() -> Iterator[Callable[..., None]]:
+    """Pictures of validations are one grey pixel: drawing takes more than half of a tiny run. The real function."""
+    from cocanet.train import validate
+
+    def grey_pixel(batch: Any, output: Any, images: Any, picture: Path) -> None:
+        picture.parent.mkdir(exist_ok=True)
+        Image.new("RGB", (1, 1), "grey").save(picture)
+
+    real = validate.draw
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validate, "draw", grey_pixel)
+        yield real
+
+
+@pytest.fixture
+def real_pictures(monkeypatch: pytest.MonkeyPatch, draw_validation: Callable[..., None]) -> None:
+    """Validations draw their pictures."""
+    monkeypatch.setattr("cocanet.train.validate.draw", draw_validation)
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ import numpy as np
 from cocanet import build
 from cocanet.config import DataConfig, Preset, RunConfig
 from cocanet.data.sample import Sample
-from cocanet.runs.folder import DataChoice, RunFolder, Settings
-from cocanet.weights import write_weights
+from cocanet.io.run_folder import DataChoice, RunFolder, Settings
+from cocanet.io.weights import write_weights
 from tests.tiny import SQUARE
 
 
@@ -67,7 +67,7 @@ class Squares:
         return Sample(image, labels, {})
 
 
-class OneThing(Squares):
+class OneObject(Squares):
     """A square on a background in every image but each fourth, as a store of photographs has them."""
 
     def __init__(self, count: int, *, name: str = "squares") -> None:

@@ -16,8 +16,8 @@ SIZES = st.tuples(st.integers(1, 2000), st.integers(1, 2000))
 
 
 @given(SIZES, st.integers(2, 16))
-@settings(max_examples=200, deadline=None)
-def test_every_size_gets_a_model_that_holds_together(size, slots):
+@settings(max_examples=60)
+def test_every_size_gets_a_valid_model(size, slots):
     choice = choose(size, slots)
     model = choice.preset.model  # its own checks have passed: windows divide, the decoder's size fits
     assert model.slots == slots
@@ -44,23 +44,17 @@ def test_the_papers_sizes_get_the_papers_windows():
     assert windows_for((128, 128)) == [(4, 4), (4, 4), (8, 8)]
 
 
-@pytest.mark.parametrize("size", [(32, 32), (48, 64), (96, 32), (128, 80)])
+@pytest.mark.parametrize("size", [(32, 32), (48, 64), (96, 32), (256, 128)])
 def test_chosen_models_take_a_step(size):
     model = cocanet.build(choose(size, 5).preset, seed=0)
     images = torch.rand(1, 3, *size)
     output = model(images)
-    (output.mixture - images).square().mean().backward()
+    (output.reconstruction - images).square().mean().backward()
     assert output.encoder_masks.shape == (1, 5, *size)
     assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in model.parameters())
 
 
-@pytest.mark.slow
-def test_the_largest_takes_a_step():
-    model = cocanet.build(choose((256, 256), 8).preset, seed=0)
-    model(torch.rand(1, 3, 256, 256)).mixture.mean().backward()
-
-
-@pytest.mark.parametrize("slots", [0, 1, 65])
-def test_slots_that_make_no_sense(slots):
-    with pytest.raises(ValueError, match=f"slots must be 2 to 64; got {slots}"):
-        choose((64, 64), slots)
+def test_too_few_or_too_many_slots_are_refused():
+    for slots in (0, 1, 65):
+        with pytest.raises(ValueError, match=f"slots must be 2 to 64; got {slots}"):
+            choose((64, 64), slots)

@@ -1,4 +1,4 @@
-"""What docs/explore.md says of keys and commands is so."""
+"""docs/explore.md agrees with the page and the command."""
 
 from __future__ import annotations
 
@@ -6,41 +6,35 @@ import re
 import shlex
 from pathlib import Path
 
-import tyro
-
-from cocanet.cli import Command
+from cocanet.cli.commands import parse
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "explore.md").read_text()
-KEYS = ROOT / "src" / "cocanet" / "explore" / "page" / "keys.js"
+KEYS = (ROOT / "src" / "cocanet" / "explore" / "page" / "keys.js").read_text()
 
 
-def test_the_page_and_the_manual_name_the_same_keys():
-    told = [
+def test_docs_and_page_list_the_same_keys():
+    documented = [
         ([key.strip("`") for key in keys.split()], words)
         for keys, words in re.findall(r"^\| (`.*`) \| (.*) \|$", TEXT.split("## Keys")[1], flags=re.MULTILINE)
     ]
     shown = [
         (re.findall(r'"([^"]+)"', keys), words)
-        for keys, words in re.findall(r'^  \[\[(.*?)\], "(.*)"\],$', KEYS.read_text(), flags=re.MULTILINE)
-        if keys
+        for keys, words in re.findall(r'^  \[\[(".*?")\], "(.*)"\],$', KEYS, flags=re.MULTILINE)
     ]
-    levels = re.search(r'\[\["\[", "\]"\], "(.*)"\]', KEYS.read_text())
-    assert levels is not None
-    assert (["[", "]"], levels[1]) in told
-    assert [row for row in told if "[" not in row[0]] == [row for row in shown if "[" not in row[0]]
-    assert len(told) >= 18
+    assert documented == shown
+    assert len(shown) >= 18
 
 
-def test_its_commands_are_understood():
+def test_commands_parse():
     commands = re.findall(r"^coca (explore.*)$", TEXT, flags=re.MULTILINE)
     assert len(commands) >= 3
     for line in commands:
-        assert tyro.cli(Command, args=shlex.split(line)) is not None
+        assert parse(shlex.split(line)) is not None
 
 
-def test_its_links_lead_somewhere():
-    for file, heading in re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", TEXT):
+def test_links_have_targets():
+    for file, heading in re.findall(r"\]\(([^)#]+\.md)(?:#([^)]+))?\)", TEXT):
         titles = re.findall(r"^#+ (.+)$", (ROOT / "docs" / file).read_text(), flags=re.MULTILINE)
         known = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
         assert not heading or heading in known, heading

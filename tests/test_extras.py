@@ -1,4 +1,4 @@
-"""What not everybody needs is neither installed nor loaded for everybody."""
+"""Optional packages are neither required nor imported where they are not used."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from PIL import Image
 
 from cocanet.cli import main
-from tests.segment.models import weights_file
+from tests.predict.models import weights_file
 
 ROOT = Path(__file__).parents[1]
 OPTIONAL = ("pyarrow", "ray", "huggingface_hub", "datasets", "pandas")
 
 
-def test_a_plain_install_asks_for_no_extra():
+def test_a_plain_install_requires_no_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = {re.split(r"[\[<>=]", need)[0].lower().replace("-", "_") for need in project["dependencies"]}
     assert not wanted & {*OPTIONAL, "fsspec", "fastapi", "uvicorn", "mujoco", "onnx", "onnxruntime"}
@@ -58,7 +58,7 @@ import os, sys
 for name in {OPTIONAL!r}:
     sys.modules[name] = None
 from cocanet.cli import main
-import cocanet.scale, cocanet.scale.columns
+import cocanet.predict.columns
 from cocanet.data.store import Store
 os.chdir({str(tmp_path)!r})
 try:
@@ -77,8 +77,8 @@ assert cocanet.Segmenter.from_pretrained("mine").segment("a.png").labels.shape =
     [
         ("pyarrow", "cocanet.data.readers.parquet", ["import", "parquet", "x.parquet", "--out", "s"], "parquet"),
         ("pyarrow", "cocanet.data.readers.parquet", ["segment", "w.safetensors", "x.parquet"], "parquet"),
-        ("pyarrow", "cocanet.scale.parquet", ["segment", "w.safetensors", "a.png", "--format", "parquet"], "parquet"),
-        ("ray", "cocanet.scale.ray", ["segment", "w.safetensors", "a.png", "--engine", "ray"], "ray"),
+        ("pyarrow", "cocanet.predict.parquet", ["segment", "w.safetensors", "a.png", "--format", "parquet"], "parquet"),
+        ("ray", "cocanet.predict.ray", ["segment", "w.safetensors", "a.png", "--engine", "ray"], "ray"),
     ],
 )
 def test_a_missing_extra_is_one_line_with_the_fix(tmp_path, monkeypatch, capsys, missing, module, arguments, extra):

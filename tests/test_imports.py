@@ -1,4 +1,4 @@
-"""Imports run one way, from the commands down to plain values; no package needs one that needs it."""
+"""Imports run one way: from the commands down to plain values."""
 
 from __future__ import annotations
 
@@ -6,38 +6,33 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 SOURCE = Path(__file__).parents[1] / "src" / "cocanet"
-FLOORS = (
-    ("words", "suggest", "watch", "labels", "files", "runtime", "extras"),
+LAYERS = (
+    ("words", "progress", "labels", "limits", "files", "runtime", "extras"),
     ("config",),
     ("functional", "presets"),
     ("layers",),
     ("models",),
+    ("refine",),
     ("metrics", "data"),
-    ("paper_scores", "weights"),
-    ("runs",),
+    ("paper_scores", "io"),
     ("explain",),
-    ("figures",),
-    ("train", "segment"),
-    ("evaluation", "doctor", "scale", "export"),
-    ("report",),
-    ("compare", "explore"),
+    ("train", "predict"),
+    ("evaluate", "doctor", "export"),
+    ("explore",),
     ("cli",),
     ("__main__", "__init__"),
 )
-"""From the ground up; a room may use the rooms below, and what stands beside it on a floor stands alone."""
-RANK = {name: floor for floor, names in enumerate(FLOORS) for name in names}
-TORCH_FREE = ("words", "suggest", "watch", "labels", "files", "runtime", "extras", "config", "presets")
+"""From the bottom up; a package imports only from the layers below its own."""
+LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
+TORCH_FREE = (*LAYERS[0], "config", "presets")
 
 
-def modules() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
-
-
-def name_of(path: Path) -> str:
-    return str(path.relative_to(SOURCE))
+def modules() -> Iterator[tuple[str, str, ast.AST]]:
+    """The package, the path and the syntax tree of every module."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE)
+        yield name.parts[0].removesuffix(".py"), str(name), ast.parse(path.read_text())
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
@@ -52,35 +47,36 @@ def imported(tree: ast.AST) -> Iterator[str]:
         yield from imported(node)
 
 
-def room(path: Path) -> str:
-    first = path.relative_to(SOURCE).parts[0]
-    return first.removesuffix(".py")
+def test_a_package_imports_from_the_layers_below_it_only():
+    assert {package for package, _, _ in modules()} == set(LAYER)
+    wrong = [
+        f"{path} imports {name}"
+        for package, path, tree in modules()
+        for name in imported(tree)
+        if name.startswith("cocanet.") and package != "__init__"
+        for other in [name.split(".")[1]]
+        if other in LAYER and other != package and LAYER[other] >= LAYER[package]
+    ]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
-def test_a_module_uses_only_what_lies_below(path):
-    own = room(path)
-    for name in imported(ast.parse(path.read_text())):
-        if not name.startswith("cocanet."):
-            continue
-        other = name.split(".")[1]
-        if other in RANK and other != own and own != "__init__":
-            assert RANK[other] < RANK[own], f"{own} uses {name}"
+def test_plain_values_need_no_torch():
+    wrong = [
+        f"{path} imports {name}"
+        for package, path, tree in modules()
+        if package in TORCH_FREE
+        for name in imported(tree)
+        if name.split(".")[0] in ("torch", "einops", "matplotlib")
+    ]
+    assert wrong == []
 
 
-def test_every_room_has_its_floor():
-    assert {room(path) for path in modules()} == set(RANK)
-
-
-@pytest.mark.parametrize("path", [path for path in modules() if room(path) in TORCH_FREE], ids=name_of)
-def test_plain_values_need_no_torch(path):
-    names = {name.split(".")[0] for name in imported(ast.parse(path.read_text()))}
-    assert not names & {"torch", "einops", "matplotlib"}
-
-
-@pytest.mark.parametrize("path", [path for path in modules() if room(path) not in ("cli", "__main__")], ids=name_of)
-def test_only_the_commands_print(path):
-    tree = ast.parse(path.read_text())
-    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    assert not [call for call in calls if isinstance(call, ast.Name) and call.id == "print"]
-    assert not [name for name in imported(tree) if name.startswith(("rich.console", "rich.progress", "rich.table"))]
+def test_only_the_commands_print():
+    wrong = []
+    for package, path, tree in modules():
+        if package not in ("cli", "__main__"):
+            calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+            prints = any(isinstance(call, ast.Name) and call.id == "print" for call in calls)
+            shows = any(name.startswith(("rich.console", "rich.progress", "rich.table")) for name in imported(tree))
+            wrong += [path] if prints or shows else []
+    assert wrong == []

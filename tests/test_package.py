@@ -1,14 +1,16 @@
-"""What `import cocanet` gives."""
+"""The names of `import cocanet`, and the start of the command."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import cocanet
-from cocanet.__main__ import main as entry
+from cocanet.__main__ import main
 
 
 def test_dir_shows_the_public_names():
@@ -21,8 +23,8 @@ def test_version():
     assert cocanet.__version__ == version("cocanet")
 
 
-def test_a_package_that_is_not_there_is_a_line():
-    code = "import sys; sys.modules['tyro'] = None; from cocanet.__main__ import main; main()"
+def test_a_missing_package_is_named_in_one_line():
+    code = "import sys; sys.modules['tyro'] = None; from cocanet.__main__ import main; main(['demo'])"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 1
@@ -31,12 +33,22 @@ def test_a_package_that_is_not_there_is_a_line():
     assert "tyro" in line
 
 
-def test_ctrl_c_while_it_loads_is_a_word(monkeypatch, capsys):
-    def interrupted() -> None:
+def test_ctrl_c_while_it_loads_is_one_line(monkeypatch, capsys):
+    def interrupted(arguments: list[str]) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cocanet.cli.main", interrupted)
+    monkeypatch.setattr("cocanet.cli.commands.parse", interrupted)
     with pytest.raises(SystemExit) as end:
-        entry()
+        main(["demo"])
     assert end.value.code == 130
     assert capsys.readouterr().err == "coca: interrupted\n"
+
+
+def test_imports_of_the_manual_work_at_the_prompt():
+    """The prompt keeps its last value in `_`, which a package that looks it up may not be able to hash."""
+    page = (Path(__file__).parents[1] / "docs" / "python.md").read_text()
+    imports = re.findall(r"^(?:>>> )?((?:from|import) cocanet.*)$", page, re.MULTILINE)
+    assert len(imports) > 5
+    script = "import builtins\nbuiltins._ = (1, [2])\n" + "\n".join(dict.fromkeys(imports))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

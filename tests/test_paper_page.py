@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
 from functools import reduce
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "paper.md").read_text()
 CODE = sorted(set(re.findall(r"`((?:functional|layers|models|train)/[\w/]+\.py): ([\w.]+)`", PAGE)))
 PACKAGES = sorted(set(re.findall(r"`(\w+)` package: `(\w+)`", PAGE)))
 TESTS = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)))
-
-
-@pytest.fixture(scope="module")
-def tex() -> str:
-    default = ROOT.parent / "shared" / "paper" / "coca-net.tex"
-    path = Path(os.environ.get("COCANET_PAPER", default))
-    if not path.exists():
-        pytest.skip(f"the paper's LaTeX is not at {path}; set COCANET_PAPER to it")
-    return path.read_text()
 
 
 def test_references_are_found_by_their_form():
@@ -35,24 +23,26 @@ def test_references_are_found_by_their_form():
     assert len(re.findall(r"\.py: ", PAGE)) == len(re.findall(r"`[\w/]+\.py: [\w.]+`", PAGE))
 
 
-@pytest.mark.parametrize(("path", "name"), CODE)
-def test_code_exists(path, name):
-    module = importlib.import_module(f"cocanet.{path.removesuffix('.py').replace('/', '.')}")
-    assert reduce(getattr, name.split("."), module) is not None
+def test_code_exists():
+    for path, name in CODE:
+        module = importlib.import_module(f"cocanet.{path.removesuffix('.py').replace('/', '.')}")
+        assert reduce(getattr, name.split("."), module) is not None, f"{path}: {name}"
 
 
-@pytest.mark.parametrize(("package", "name"), PACKAGES)
-def test_functions_of_packages_exist(package, name):
+def test_functions_of_packages_exist():
     source = ROOT / "src" / "cocanet"
-    files = [*source.glob(f"{package}.py"), *source.glob(f"{package}/**/*.py")]
-    assert any(re.search(rf"^(?:def|class) {name}\b", file.read_text(), re.MULTILINE) for file in files)
+    for package, name in PACKAGES:
+        files = [*source.glob(f"{package}.py"), *source.glob(f"{package}/**/*.py")]
+        defined = re.compile(rf"^(?:def|class) {name}\b", re.MULTILINE)
+        assert any(defined.search(file.read_text()) for file in files), f"{package}: {name}"
 
 
-@pytest.mark.parametrize(("path", "name"), TESTS)
-def test_tests_exist(path, name):
-    files = list((ROOT / "tests").rglob(path))
-    assert files, f"no file tests/**/{path}"
-    assert any(re.search(rf"^def {name}\(", file.read_text(), re.MULTILINE) for file in files)
+def test_tests_exist():
+    for path, name in TESTS:
+        files = list((ROOT / "tests").rglob(path))
+        assert files, f"no file tests/**/{path}"
+        defined = re.compile(rf"^def {name}\(", re.MULTILINE)
+        assert any(defined.search(file.read_text()) for file in files), f"{path}::{name}"
 
 
 def test_every_label_of_the_paper_is_named(tex):
@@ -73,8 +63,3 @@ def test_every_number_of_the_paper_has_an_entry(tex):
         assert total
         for number in range(1, total + 1):
             assert any(form.format(number) in PAGE for form in entry.split("||")), entry.format(number)
-
-
-def test_lines_are_short():
-    for number, line in enumerate(PAGE.splitlines(), 1):
-        assert len(line) <= (199 if line.startswith("|") else 120), f"line {number} has {len(line)} characters"

@@ -133,9 +133,8 @@ def test_a_variant_is_compared_with_its_own_row_if_there_is_one():
     assert paper_row(presets.find("inv-sa-clevr6").model, "flowers") is None
 
 
-@pytest.mark.parametrize(
-    ("recipe", "expected"),
-    [
+def test_stores_are_recognised_by_their_recipe():
+    for recipe, expected in (
         ({"name": "clevr", "max_objects": 6}, "clevr6"),
         ({"name": "clevr", "max_objects": 10}, "clevr10"),
         ({"name": "clevrtex", "max_objects": 10}, "clevrtex"),
@@ -150,10 +149,8 @@ def test_a_variant_is_compared_with_its_own_row_if_there_is_one():
         ({"name": "birds", "folder": "CUB_200_2011", "split": "val", "size": 128}, "birds"),
         ({"name": "flowers", "folder": "flowers-102", "split": None}, "flowers"),
         ({"name": "flowers17", "folder": "flowers17"}, "flowers"),
-    ],
-)
-def test_stores_are_recognised_by_their_recipe(recipe, expected):
-    assert data_set_of_recipe(recipe) == expected
+    ):
+        assert data_set_of_recipe(recipe) == expected
 
 
 def test_a_changed_number_of_objects_is_another_data_set():

@@ -83,7 +83,7 @@ def test_the_stores_are_taken_as_they_are_and_recognised(published):
     prepare(published)
     for name in ("birds", "flowers"):
         for split in SPLITS:
-            part = open_split(DataConfig(name), split, published.out / name, shuffle=True)
+            part = open_split(DataConfig(name), split, published.out / name)
             images = part.gather(np.arange(len(part)))[0]
             assert [number_of(image) for image in images] == numbers(published.out / name)[split]
             assert data_set_of_recipe(part.store.recipe) == name

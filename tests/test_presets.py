@@ -1,5 +1,6 @@
 """The presets against the paper's three tables, typed in again column by column."""
 
+import json
 import re
 from ast import literal_eval
 from dataclasses import replace
@@ -8,16 +9,23 @@ import pytest
 
 from cocanet import presets
 from cocanet.config import (
+    Adam,
     BackboneConfig,
     CocaNetConfig,
     ConvConfig,
     DataConfig,
     DecoderConfig,
-    FeedbackConfig,
+    DynamicSlots,
     LevelConfig,
+    Muon,
     Preset,
+    Reconstruction,
+    Schedule,
+    Stage,
     TrainConfig,
 )
+from cocanet.config.serialization import to_dict
+from cocanet.presets.baselines import BASELINES
 
 # Table 4: channels, MLP out channels, kernel
 BACKBONE = {
@@ -55,18 +63,18 @@ DATA = {name: DataConfig(name, background_labels=1, max_objects=None, resize=Fal
 TRAINING = TrainConfig(
     steps=500_000,
     batch_size=64,
-    learning_rate=3e-4,
-    weight_decay=1e-5,
-    warmup_steps=10_000,
-    decay="exponential",
-    half_life=100_000,
+    stages=(
+        Stage(
+            share=1.0,
+            image_size=None,
+            trains=(),
+            losses=(Reconstruction(weight=1.0, pixels=1.0),),
+            optimiser=Adam(learning_rate=3e-4, weight_decay=1e-5, token_learning_rate=None),
+            schedule=Schedule(warmup=10_000 / 500_000, decay="exponential", half_life=100_000 / 500_000),
+        ),
+    ),
     clip_norm=None,
     crop_padding=3,
-    mask_guidance=0.0,
-    colour_code=0.0,
-    encoder_first=0.0,
-    decoder_apart=False,
-    encoder_rests=False,
 )
 ALL = sorted(presets.PRESETS)
 PRINTED = {
@@ -124,7 +132,7 @@ def reach_of(window: int, queries: int, keys: int, last: bool) -> dict:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_preset_is_the_papers_and_nothing_else(name):
-    """Also in what the paper has none of: sharpening, feedback, priors and a code of colours are all off."""
+    """Settings beyond the paper are off."""
     channels, out, kernel = BACKBONE[name]
     side, broadcast, *layers = DECODER[name]
     dim, *columns = HIERARCHY[name]
@@ -135,7 +143,7 @@ def test_a_preset_is_the_papers_and_nothing_else(name):
         model=CocaNetConfig(
             image_size=(side, side),
             dim=dim,
-            backbone=BackboneConfig(channels=channels, kernel=kernel, gamma=1.0),
+            backbone=BackboneConfig(channels=channels, kernel=kernel, input_gamma=1.0, strides=(1,)),
             levels=tuple(
                 LevelConfig(
                     window=(window, window),
@@ -143,7 +151,6 @@ def test_a_preset_is_the_papers_and_nothing_else(name):
                     temperature=temperature,
                     depth=depth,
                     candidate_stride=1,
-                    sharpen=1.0,
                     **reach_of(window, queries, keys, number == len(levels)),
                 )
                 for number, (window, temperature, clusters, depth, queries, keys) in enumerate(levels, 1)
@@ -153,123 +160,101 @@ def test_a_preset_is_the_papers_and_nothing_else(name):
                 layers=tuple(ConvConfig(*layer) for layer in zip(*layers, strict=True)),
                 octaves=0,
                 frame="image",
-                prior=0.0,
             ),
             heads=4,
             norm="node",
             anchors="compact",
             dynamic=None,
-            feedback=FeedbackConfig(rounds=0),
+            inertia="parallel-axis",
         ),
         data=DATA[name],
         train=TRAINING,
     )
 
 
-# What the encoder of each quick preset learns by: price of entropy, chroma, light, texture
-COLOURS = {
-    "multi-dsprites": (0.3, 1.0, 1.0, 0.0),
-    "shapestacks": (1.0, 4.0, 0.06, 0.25),
-    "objects-room": (0.3, 1.5, 0.25, 0.5),
-    "clevr6": (0.5, 1.5, 0.25, 0.5),
-    "clevrtex": (0.25, 1.5, 0.25, 0.5),
+CURRICULA = {
+    32: ((1.0, 32),),
+    64: ((8 / 9, 32), (1 / 9, 64)),
+    128: ((64 / 73, 32), (8 / 73, 64), (1 / 73, 128)),
 }
-
-RESTING = {"multi-dsprites", "shapestacks", "objects-room", "clevrtex"}
-"""Encoders that stay as they are once they have learned alone."""
+"""Share of the run and side of the images of each stage, by the side of the preset's images."""
 
 
-def quick_training(name: str) -> TrainConfig:
-    plain = replace(
-        TRAINING,
-        steps=20_000,
-        batch_size=4 if name in ("clevr6", "clevrtex") else 8,
-        weight_decay=0.0,
-        decay="cosine",
-        clip_norm=1.0,
-        crop_padding=0,
-    )
-    if name == "tetrominoes":
-        return replace(
-            plain, learning_rate=1.5e-3, warmup_steps=1_500, mask_guidance=0.05, guided_from=0.4, feedback=False
+def fast_training(side: int) -> TrainConfig:
+    def stage(number: int, share: float, side: int) -> Stage:
+        first = number == 0
+        return Stage(
+            share=share,
+            image_size=(side, side),
+            trains=(),
+            losses=(Reconstruction(weight=1.0, pixels=0.25 if first else 0.125),),
+            optimiser=Muon(0.02, 1e-3, 0.95) if first else Muon(0.01, 5e-4, 0.95),
+            schedule=Schedule(warmup=0.03, decay="cosine"),
         )
-    entropy, chroma, light, texture = COLOURS[name]
-    return replace(
-        plain,
-        learning_rate=1e-3,
-        warmup_steps=600,
-        mask_guidance=0.2,
-        guided_from=0.2,
-        colour_code=0.2,
-        colour_entropy=entropy,
-        colour_noise=1e-3,
-        chroma=chroma,
-        light=light,
-        texture=texture,
-        encoder_first=0.15 if name == "clevrtex" else 0.25,
-        decoder_apart=True,
-        encoder_rests=name in RESTING,
-    )
+
+    stages = tuple(stage(number, *each) for number, each in enumerate(CURRICULA[side]))
+    return TrainConfig(steps=10_000, batch_size=8, stages=stages, clip_norm=1.0, crop_padding=0)
 
 
-def quick_decoder(paper: CocaNetConfig) -> DecoderConfig:
-    """Tetrominoes keep the paper's layers; others have pixels one by one, at 128 px at half the resolution."""
-    side = paper.image_size[0]
-    if side == 32:
-        return replace(paper.decoder, octaves=4, frame="slot")
-    pixelwise = ConvConfig(64, 1)
-    layers = {
-        64: (*[pixelwise] * 4, ConvConfig(4, 1)),
-        128: (*[pixelwise] * 3, ConvConfig(32, 3, stride=2), ConvConfig(4, 3)),
-    }
-    return DecoderConfig((64, 64), layers[side], octaves=5, frame="slot", prior=1.0)
-
-
-def quick_levels(paper: CocaNetConfig) -> tuple[LevelConfig, ...]:
-    *below, last = paper.levels
-    if paper.image_size[0] > 32:
-        below = [replace(level, attention="window", kernel=None) for level in below]
-        below[0] = replace(below[0], depth=1)
-    if paper.image_size[0] == 64:
-        last = replace(last, temperature=2.5)
-    return (*below, replace(last, sharpen=2.0))
+def as_plain(train: TrainConfig) -> list:
+    """Shares rounded, so that sums of thirds compare."""
+    return [replace(train, stages=(Stage(),)), *(replace(stage, share=round(stage.share, 9)) for stage in train.stages)]
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_quick_recipe(name):
-    """As docs/train.md has it; what it does not name is the paper's. Of feedback's weights it names none."""
-    paper, quick = presets.find(name), presets.find(f"{name}-cpu")
-    feedback = quick.model.feedback
-    assert (feedback.rounds, feedback.regroup) == (3 if name == "multi-dsprites" else 8, True)
-    model = replace(
+def test_the_fast_recipe_is_one_for_all_data_sets(name):
+    """What it does not name is the paper's."""
+    paper, fast = presets.find(name), presets.find(f"{name}-fast")
+    first, *above = paper.model.levels
+    levels = [replace(first, depth=1), *above]
+    if name == "clevrtex":
+        levels[:2] = [replace(level, attention="window", kernel=None) for level in levels[:2]]
+    pointwise = ConvConfig(channels=64, kernel=1)
+    assert fast.model == replace(
         paper.model,
-        backbone=replace(paper.model.backbone, kernel=1, gamma=0.5),
-        levels=quick_levels(paper.model),
-        decoder=quick_decoder(paper.model),
-        feedback=feedback,
+        backbone=replace(paper.model.backbone, kernel=1, input_gamma=0.5),
+        levels=tuple(levels),
+        decoder=DecoderConfig(paper.model.image_size, (*[pointwise] * 4, ConvConfig(4, 1)), octaves=4, frame="slot"),
     )
-    assert quick == Preset(f"{name}-cpu", model, paper.data, quick_training(name))
+    assert as_plain(fast.train) == as_plain(fast_training(paper.model.image_size[0]))
+    assert (fast.name, fast.data) == (f"{name}-fast", paper.data)
 
 
-def test_a_folder_called_like_a_data_set_has_no_recipe_of_its_own():
+def test_the_fast_recipe_does_not_depend_on_the_name_of_the_data():
     own = [replace(presets.objects_room(), name="auto", data=DataConfig(name)) for name in ("tetrominoes", "photos")]
-    assert presets.with_quick_recipe(own[0]).train == presets.with_quick_recipe(own[1]).train
+    assert presets.with_fast_recipe(own[0]).train == presets.with_fast_recipe(own[1]).train
+
+
+def test_no_preset_refines_masks():
+    """Refinement is no setting of a preset, of a model or of a training: it is requested where masks are predicted."""
+    for name in [*presets.PRESETS, *presets.PHOTOGRAPHS, *BASELINES, *(f"{name}-fast" for name in presets.PRESETS)]:
+        assert "refine" not in json.dumps(to_dict(presets.find(name))), name
 
 
 def test_variants_change_what_they_say_and_nothing_else():
     plain = presets.objects_room()
-    assert presets.with_random_anchors(plain).model.anchors == "random"
-    assert presets.with_dynamic_slots(plain).model.dynamic is not None
-    assert {level.candidate_stride for level in presets.with_dilated_candidates(plain, 2).model.levels} == {2}
-    assert presets.with_fourier_positions(plain).model.decoder.octaves == 4
-    assert presets.with_random_anchors(plain).train == plain.train
+    varied = {suffix: presets.find(f"objects-room-{suffix}") for suffix in ("ras", "dyna", "dilated")}
+    model = plain.model
+    assert varied["ras"].model == replace(model, anchors="random")
+    assert varied["dyna"].model == replace(model, dynamic=DynamicSlots(scope_threshold=0.025, max_slots=11))
+    assert varied["dilated"].model == replace(
+        model, levels=tuple(replace(level, candidate_stride=2) for level in model.levels)
+    )
+    for suffix, preset in varied.items():
+        assert (preset.name, preset.data, preset.train) == (f"objects-room-{suffix}", plain.data, plain.train)
 
 
-def test_variants_learn_by_the_quick_recipe_of_the_run_they_vary():
+def test_variants_learn_by_the_fast_recipe_of_the_run_they_vary():
     for name in presets.PRESETS:
-        quick = presets.find(f"{name}-cpu")
+        fast = presets.find(f"{name}-fast")
         for suffix in ("ras", "dyna", "dilated"):
-            for words in (f"{name}-{suffix}-cpu", f"{name}-cpu-{suffix}"):
+            for words in (f"{name}-{suffix}-fast", f"{name}-fast-{suffix}"):
                 varied = presets.find(words)
-                assert varied.train == quick.train, words
+                assert varied.train == fast.train, words
                 assert varied.name == words
+
+
+def test_names_that_are_no_presets_are_refused():
+    for wrong in ("clevr7", "clevr6-quick", "inv-sa-birds", "bo-qsa-clevr6-fast"):
+        with pytest.raises(ValueError, match=wrong.split("-")[0]):
+            presets.find(wrong)

@@ -1,4 +1,4 @@
-"""What a release holds, read from the files that would be published."""
+"""The content of a release, read from the files that would be published."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 EXTRAS = {
     "render": {"mujoco"},
-    "explore": {"fastapi", "uvicorn"},
+    "baselines": {"opencv-python-headless", "scikit-image"},
+    "explore": {"fastapi", "scikit-image", "uvicorn"},
     "onnx": {"onnx", "onnxruntime", "onnxscript"},
     "parquet": {"pyarrow"},
     "ray": {"pyarrow", "ray"},
@@ -24,7 +25,7 @@ EXTRAS = {
     "docs": {"mkdocs-material", "mkdocstrings"},
     "tensorboard": {"tensorboard"},
 }
-"""What each brings, and no more; `dev` may bring anything."""
+"""The packages of each extra; `dev` may have any."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -50,25 +51,25 @@ def test_the_wheel_is_the_package_and_nothing_else(wheel):
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         (entries,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("entry_points.txt")]
     assert held == files_of(SOURCE / "cocanet")
-    assert {"cocanet/py.typed", "cocanet/shipped/tetrominoes.safetensors", "cocanet/runs/folder.py"} <= held
+    assert {"cocanet/py.typed", "cocanet/shipped/tetrominoes.safetensors", "cocanet/io/run_folder.py"} <= held
     assert "coca = cocanet.__main__:main" in entries
 
 
-def test_the_sdist_has_what_it_takes_to_build_and_test_and_no_more(wheel):
+def test_the_sdist_has_what_building_and_testing_need(wheel):
     (path,) = wheel.parent.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         held = {name.split("/", 1)[1] for name in archive.getnames()}
     assert {f"src/{name}" for name in files_of(SOURCE / "cocanet")} <= held
     assert {"LICENSE", "README.md", "CHANGELOG.md", "constraints.txt", "mkdocs.yml", "tests/test_release.py"} <= held
     assert {name.split("/")[0] for name in held} == {
-        *("src", "tests", "docs", "benchmarks", "tools"),
-        *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
+        *("src", "tests", "docs", "benchmarks", "notebooks", "tools"),
+        *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE", "SECURITY.md"),
         *("pyproject.toml", "constraints.txt", "Makefile", "mkdocs.yml", "PKG-INFO", ".gitignore"),
     }
     assert not [name for name in held if re.search(r"__pycache__|\.pyc$|\.tmp$|(^|/)(site|runs|demo)/last", name)]
 
 
-def test_extras_bring_only_what_they_say(wheel):
+def test_extras_add_only_their_packages(wheel):
     metadata = read_metadata(wheel)
     assert set(metadata.get_all("Provides-Extra")) == {*EXTRAS, "dev"}
     for extra, packages in EXTRAS.items():
@@ -80,13 +81,13 @@ def test_metadata_is_complete(wheel):
     metadata = read_metadata(wheel)
     assert metadata["License-Expression"] == "MIT"
     assert metadata["Description-Content-Type"] == "text/markdown"
-    assert "finds the objects in your images" in metadata.get_payload()
+    assert metadata.get_payload().startswith("# cocanet")
     minors = [int(found) for found in re.findall(r":: Python :: 3\.(\d+)", str(metadata))]
     assert metadata["Requires-Python"] == f">=3.{min(minors)}"
     assert f"version: {metadata['Version']}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-def test_pythons_are_looked_for_on_the_path(wheel, tmp_path, monkeypatch):
+def test_the_oldest_and_newest_python_on_the_path_are_found(wheel, tmp_path, monkeypatch):
     for name, code in {"python3.9": 0, "python3.11": 0, "python3.12": 0, "python3.13": 0, "python3.14": 127}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
         (tmp_path / name).chmod(0o755)

@@ -70,7 +70,7 @@ TOKENS = TokenDecoderConfig(vocabulary=11, dim=8, blocks=2, heads=2, channels=8)
 
 
 def token_net(**changes: Any) -> CocaNetConfig:
-    """COCA-Net on cells of 2×2 pixels, with a decoder by tokens."""
+    """COCA-Net on cells of 2×2 pixels, with a token decoder."""
     levels = (LevelConfig((2, 2), 2, 1.0, 1), LevelConfig((2, 4), 3, 1.0, 1))
     backbone = BackboneConfig(channels=8, kernel=3, strides=(2, 1))
     return replace(small(image_size=(8, 16), backbone=backbone, levels=levels, decoder=TOKENS), **changes)

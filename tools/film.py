@@ -1,43 +1,72 @@
-"""`python -m tools.film`: a short film of the explorer for the README, from the real page in a real browser."""
+"""`python -m tools.film`: an animation of the explorer for the manual, from the real page in a real browser."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tyro
 from PIL import Image, ImageDraw
-from playwright.sync_api import Page, sync_playwright
 
-from tools.served import FLAGS, served
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
-SETTLED = "() => import('/page/store.js').then(({ state }) => Boolean(state.found && state.labels && !state.busy))"
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+"""For a chromium that connects to this server only."""
+READY = "() => import('/page/store.js').then(({ state }) => Boolean(state.explanation && state.labels && !state.busy))"
 POINTER = [(0, 0), (0, 17), (4, 13), (7, 20), (10, 19), (7, 12), (12, 12)]
 
 
 @dataclass(frozen=True)
 class Film:
-    weights: str = "clevr6"
-    scene: int = 0
-    """Which of the fresh scenes."""
+    weights: str = "objects-room"
+    scene: int = 19
+    """Index of the scene."""
     out: Path = Path("docs/images/explore.webp")
     width: int = 860
     quality: int = 62
 
 
+@contextmanager
+def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`coca explore …` as a process of its own, and its address."""
+    command = [sys.executable, "-m", "cocanet", "explore", *arguments, "--no-browser", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline().split()[0]
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def chromium() -> str:
+    found = shutil.which("chromium")
+    if found is None:
+        raise SystemExit("chromium was not found; Debian's package is called `chromium`")
+    return found
+
+
 @dataclass
 class Camera:
-    """Takes pictures of a page, with the pointer drawn in: a headless browser shows none."""
+    """Takes screenshots of a page, and draws the pointer, which a headless browser does not show."""
 
     page: Page
     width: int
     frames: list[Image.Image] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
+    durations: list[int] = field(default_factory=list)
     pointer: tuple[float, float] = (700.0, 420.0)
 
     def take(self, milliseconds: int) -> None:
@@ -48,7 +77,7 @@ class Camera:
         ImageDraw.Draw(frame).polygon(shape, fill="white", outline="black", width=1)
         height = round(frame.height * self.width / frame.width)
         self.frames.append(frame.resize((self.width, height), Image.Resampling.LANCZOS))
-        self.lengths.append(milliseconds)
+        self.durations.append(milliseconds)
 
     def go(self, left: float, top: float) -> None:
         self.page.mouse.move(left, top)
@@ -67,73 +96,57 @@ class Camera:
 
 
 def shoot(camera: Camera) -> None:
-    """Levels, a path, why, play, what if, slots and labels."""
+    """A poor mask becomes a label: a box finds the object, brush and eraser correct it."""
     page = camera.page
-    objects = centres(page)
-    camera.take(1300)
-    for key in ("[", "[", "[", "]", "]", "]"):
-        camera.press(key, 550)
-    for left, top in between(objects[0], objects[1], 5):
-        camera.go(left, top)
-        camera.take(220)
+    camera.press("l", 900)
+    camera.go(*place(page, 45.5, 50))
     page.mouse.click(*camera.pointer)
-    page.wait_for_selector(".maps canvas")
-    camera.go(camera.pointer[0] + 4, camera.pointer[1] + 4)
-    camera.take(1500)
-    camera.go(700, 690)
-    page.keyboard.press("Escape")
-    for _ in range(len(objects) + 1):
-        camera.press(".", 600)
-    camera.press("Escape f", 600)
-    for slots in (3, 4, 5):
-        page.locator("#knob-slots").fill(str(slots))
-        page.wait_for_timeout(1200)
-        camera.take(450)
-    page.keyboard.press("r")
-    page.wait_for_timeout(1200)
-    page.check("#landscape-level2")
-    page.wait_for_timeout(800)
-    camera.take(1200)
-    page.check("#landscape-none")
-    page.keyboard.press("o")
-    page.wait_for_selector(".slot")
     camera.take(700)
-    camera.click(".slot:has-text('object 2') input")
-    page.wait_for_selector("#caption:has-text('without')")
-    camera.take(1300)
-    camera.click(".slot:has-text('object 2') input")
-    camera.press("l", 400)
-    for number, place in enumerate(objects[:2]):
-        camera.go(*place)
-        if number:
-            page.keyboard.down("Shift")
-        page.mouse.click(*place)
-        camera.take(600)
-    page.keyboard.up("Shift")
-    page.keyboard.press("m")
-    page.wait_for_selector("#saved:has-text('merged')")
+    camera.press("5", 300)
+    drag(camera, [(44, 17), (64, 62)], 5)
+    saved(page, "drew")
+    camera.take(1000)
+    camera.press("2 + +", 300)
+    drag(camera, [(46, 36), (44, 46), (43, 54), (44, 58)], 3)
+    saved(page, "drew")
+    camera.take(700)
+    camera.press("3", 200)
+    drag(camera, [(61, 37.5), (63, 45)], 4)
+    saved(page, "erased")
     camera.take(700)
     page.keyboard.press("c")
-    page.keyboard.type("toy")
+    page.keyboard.type("cone")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#things li:has-text('toy')")
-    camera.take(1800)
+    page.wait_for_selector("#segments li:has-text('cone')")
+    camera.go(*place(page, 30, 60))
+    camera.press("Escape 1", 2200)
 
 
-def centres(page: Page) -> list[tuple[float, float]]:
-    """Where the objects lie in the window, the largest first."""
-    script = """() => import("/page/store.js").then(({ state }) => {
-      const last = state.found.levels.length, { arrays, image } = state.found;
-      const box = document.getElementById("picture").getBoundingClientRect();
-      const labels = [...arrays[`area${last}`].values.keys()].slice(1);
-      labels.sort((a, b) => arrays[`area${last}`].values[b] - arrays[`area${last}`].values[a]);
-      return labels.map((label) => {
-        const [row, column] = arrays[`centre${last}`].values.slice(2 * label, 2 * label + 2);
-        return [box.x + (column + 0.5) * box.width / image.width, box.y + (row + 0.5) * box.height / image.height];
-      });
-    })"""
-    found: Any = page.evaluate(script)
-    return [(left, top) for left, top in found]
+def place(page: Page, x: float, y: float) -> tuple[float, float]:
+    """Where a pixel of the image is in the window."""
+    box = page.locator("#picture").bounding_box()
+    size: Any = page.evaluate("() => import('/page/store.js').then(({ state }) => state.explanation.image)")
+    assert box is not None
+    return box["x"] + x * box["width"] / size["width"], box["y"] + y * box["height"] / size["height"]
+
+
+def drag(camera: Camera, points: list[tuple[float, float]], frames: int) -> None:
+    """Draw with the pointer, with some frames for each stretch."""
+    places = [place(camera.page, x, y) for x, y in points]
+    camera.go(*places[0])
+    camera.take(250)
+    camera.page.mouse.down()
+    for start, end in pairwise(places):
+        for left, top in between(start, end, frames + 1):
+            camera.go(left, top)
+            camera.take(70)
+    camera.page.mouse.up()
+
+
+def saved(page: Page, edit: str) -> None:
+    page.wait_for_selector(f"#saved:has-text('{edit}')")
+    while page.evaluate("() => import('/page/store.js').then(({ state }) => state.pending.length)"):
+        page.wait_for_timeout(20)
 
 
 def between(start: tuple[float, float], end: tuple[float, float], steps: int) -> Iterator[tuple[float, float]]:
@@ -143,31 +156,34 @@ def between(start: tuple[float, float], end: tuple[float, float], steps: int) ->
 
 
 def main() -> None:
+    from playwright.sync_api import sync_playwright
+
     film = tyro.cli(Film, prog="python -m tools.film")
-    executable = shutil.which("chromium")
-    if executable is None:
-        raise SystemExit("no chromium here; Debian's package `chromium` has one")
+    executable = chromium()
     with (
         tempfile.TemporaryDirectory() as labels,
-        served(film.weights, "--labels", labels) as address,
+        served(film.weights, "--labels", labels) as (_, address),
         sync_playwright() as driver,
     ):
         browser = driver.chromium.launch(executable_path=executable, args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1180, "height": 740})
         page.goto(address)
-        while not page.evaluate(SETTLED) or page.locator(".tile:not(:has(img))").count():
+        while not page.evaluate(READY) or page.locator(".tile:not(:has(img))").count():
             page.wait_for_timeout(250)
         for _ in range(film.scene):
             page.keyboard.press("n")
-        page.wait_for_timeout(2500)
+        page.wait_for_timeout(1500)
+        while not page.evaluate(READY):
+            page.wait_for_timeout(250)
         camera = Camera(page, film.width)
         shoot(camera)
         browser.close()
     film.out.parent.mkdir(parents=True, exist_ok=True)
-    first, *rest = camera.frames
-    options: dict[str, Any] = {"duration": camera.lengths, "loop": 0, "quality": film.quality, "method": 6}
-    first.save(film.out, save_all=True, append_images=rest, **options)
-    print(f"{film.out}: {len(camera.frames)} frames, {film.out.stat().st_size / 2**20:.2f} MB")
+    first, *others = camera.frames
+    options: dict[str, Any] = {"duration": camera.durations, "loop": 0, "quality": film.quality, "method": 6}
+    first.save(film.out, save_all=True, append_images=others, **options)
+    seconds, size = sum(camera.durations) / 1000, film.out.stat().st_size / 2**20
+    print(f"{film.out}: {len(camera.frames)} frames, {seconds:.1f} s, {size:.2f} MB")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""`python -m tools.links SITE`: every link of a site leads somewhere, and nothing in it is fetched from elsewhere.
+"""`python -m tools.links SITE`: check that every link of a site resolves, and that pages load nothing from elsewhere.
 
-Read from the pages as they were written, with nothing of what made them.
+Only the HTML pages are read.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Site:
         return {file: _read(file) for file in sorted(self.folder.resolve().rglob("*.html"))}
 
     def faults(self) -> Iterator[str]:
-        """One line for each link that leads nowhere, and for each thing that is not part of the site."""
+        """One line for each link that does not resolve, and for each file that is loaded from elsewhere."""
         for page in self.pages.values():
             where = page.file.relative_to(self.folder.resolve())
             for link in page.links:

@@ -1,37 +1,40 @@
-"""What the manual gets when it is built (`make docs`): every command's help, the changelog, notes for contributors.
+"""Hooks of the manual's build (`make docs`): every command's help, the changelog, notes for contributors.
 
-MkDocs calls the functions that are named `on_…`. A page of `docs/` shows the help texts where it says `{{ commands }}`;
-they come from the commands themselves, so that they cannot fall behind.
+MkDocs calls the functions named `on_…`. `{{ commands }}` in a page is replaced by the help texts, which come from the
+commands themselves and are therefore up to date.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import posixpath
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from cocanet.cli import main
+
 ROOT = Path(__file__).resolve().parents[1]
-BORROWED = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
-"""Pages whose text lies beside the README."""
+BORROWED = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
+"""Pages whose text is a file beside the README."""
 PLACE = "{{ commands }}"
 REFERENCE = "api/"
 COLUMNS = 84
-UNTOLD = {"coca train": ("auto",)}
-"""Commands with flags of their own that the one above does not offer by name."""
+UNLISTED = {"coca train": ("auto",)}
+"""Subcommands that the help of a command does not list."""
 
 
 class Help(NamedTuple):
-    """What a command says about itself."""
+    """The help text of a command."""
 
     command: str
     text: str
@@ -52,14 +55,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
     if PLACE in markdown:
         markdown = markdown.replace(PLACE, "\n".join(section(help) for help in all_help()))
-    # Who searches for a word wants to be told about it first, and then to be shown code.
+    # Search results show pages that explain a word before pages of the reference.
     if page.file.src_uri.startswith(REFERENCE):
         page.meta.setdefault("search", {"boost": 0.1})
     return _with_titles(markdown, page.file, files)
 
 
 def unfolded(menu: Any, docs: Path) -> Any:
-    """The menu, with the pages of a folder where it says `NAME/`."""
+    """The menu, with each entry `NAME/` replaced by the pages of that folder."""
     match menu:
         case str() if menu.endswith("/"):
             return [{page.stem: page.relative_to(docs).as_posix()} for page in sorted((docs / menu).glob("*.md"))]
@@ -71,12 +74,14 @@ def unfolded(menu: Any, docs: Path) -> Any:
 
 
 def as_page(text: str) -> str:
-    """A file beside the README as a page of the manual, where what it calls docs/NAME is called NAME."""
+    """A file beside the README as a page of the manual: its links lead to other pages."""
+    for page, source in BORROWED.items():
+        text = text.replace(f"]({source})", f"]({page})")
     return re.sub(r"\]\(docs/", "](", text)
 
 
 def _with_titles(markdown: str, source: File, files: Files) -> str:
-    """Links that show a file's name, as is right beside the code, show the title of its page instead."""
+    """Links that show a file's name show the title of its page instead."""
 
     def titled(link: re.Match[str]) -> str:
         place = posixpath.normpath(posixpath.join(posixpath.dirname(source.src_uri), link[1]))
@@ -87,7 +92,7 @@ def _with_titles(markdown: str, source: File, files: Files) -> str:
 
 
 def title_of(text: str) -> str:
-    """What a page's first heading says."""
+    """The first heading of a page."""
     heading = re.search(r"^# (.+)$", text, flags=re.MULTILINE)
     if heading is None:
         raise PluginError(f"a page that others link to has no title; it begins {text[:60]!r}")
@@ -95,7 +100,7 @@ def title_of(text: str) -> str:
 
 
 def section(help: Help) -> str:
-    """A heading, what the command says of itself as prose, and its flags in the boxes it draws around them."""
+    """A heading, the command's description as prose, and its flags in their boxes."""
     usage, said = help.text.split("\n\n", 1)
     prose, drawn, boxes = said.partition("╭")
     level = "##" if len(help.command.split()) <= 2 else "###"
@@ -104,10 +109,10 @@ def section(help: Help) -> str:
 
 
 def all_help(command: str = "coca") -> Iterator[Help]:
-    """Of a command and of all below it, each by asking it."""
-    own = Help(command, _ask(command))
+    """The help of a command and of all its subcommands."""
+    own = Help(command, _help(command))
     yield own
-    for name in (*offered(own.text), *UNTOLD.get(command, ())):
+    for name in (*offered(own.text), *UNLISTED.get(command, ())):
         yield from all_help(f"{command} {name}")
 
 
@@ -118,10 +123,14 @@ def offered(text: str) -> list[str]:
     return choice[1].split(",") if choice else []
 
 
-def _ask(command: str) -> str:
-    words = [sys.executable, "-m", "cocanet", *command.split()[1:], "--help"]
-    settings = {"COLUMNS": str(COLUMNS), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(words, env=os.environ | settings, capture_output=True, encoding="utf-8")
-    if done.returncode:
-        raise PluginError(f"`{command} --help` ended with {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
+def _help(command: str) -> str:
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # boxes need an encoding that has them
+    settings = {"COLUMNS": str(COLUMNS), "NO_COLOR": "1"}
+    try:
+        with mock.patch.dict(os.environ, settings), contextlib.redirect_stdout(printed):
+            main([*command.split()[1:], "--help"])
+    except SystemExit as end:
+        if end.code:
+            raise PluginError(f"`{command} --help` ended with {end.code}") from None
+    printed.seek(0)
+    return printed.read()

@@ -1,14 +1,14 @@
-"""`python -m tools.photographs BIRDS FLOWERS FLOWERS17 OUT`: Birds and Flowers as stores to train, watch and test on.
+"""`python -m tools.photographs BIRDS FLOWERS FLOWERS17 OUT`: Birds and Flowers as stores for training and evaluation.
 
-    OUT/birds/train         published training images, without those that validate; some have no mask
-    OUT/birds/validation    320 of the published training images that have a mask, evenly spaced among them
+    OUT/birds/train         published training images without the validation images; some have no mask
+    OUT/birds/validation    320 published training images with a mask, evenly spaced
     OUT/birds/test          the published validation split
     OUT/flowers/train       the training images of Flowers-102 (`tstid`); masks are not needed
     OUT/flowers/validation  every third image of Flowers-17, from the first on
     OUT/flowers/test        the others of Flowers-17
 
-`coca train birds --data OUT/birds` then takes them as they are. Flowers-17 is a folder of `images/` and `masks/`. A run
-that was stopped goes on with the same command; a store that is complete is left as it is.
+`coca train birds --data OUT/birds` then trains on them. Flowers-17 is a folder of `images/` and `masks/`. The same
+command continues after an interruption; complete stores are left as they are.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Any
 
 import tyro
 
-from cocanet.cli.console import ConsoleWatcher
-from cocanet.data.filling import fill
+from cocanet.cli.progress import ConsoleProgress
 from cocanet.data.readers.birds import BirdsReader
 from cocanet.data.readers.flowers import FlowersReader
 from cocanet.data.readers.folder import FolderReader
 from cocanet.data.sample import Sample, Source
+from cocanet.data.store_writer import write_store
 from cocanet.paper_scores import FLOWERS17
-from cocanet.watch import QUIET, Watcher
+from cocanet.progress import QUIET, Progress
 
 SIZE = 128
 VALIDATION_BIRDS = 320
 EVERY = 3
-"""One in so many images of Flowers-17 validates."""
+"""Every third image of Flowers-17 is for validation."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Photographs:
 
 
 class Chosen:
-    """Some samples of a source, in its order; what was chosen is part of the recipe."""
+    """Some samples of a source, in its order; the choice is part of the recipe."""
 
     def __init__(self, source: Source, indices: Sequence[int], recipe: Mapping[str, Any]) -> None:
         self.source, self.indices = source, indices
@@ -66,44 +66,44 @@ class Chosen:
 
 def main() -> None:
     chosen = tyro.cli(Photographs, prog="python -m tools.photographs")
-    prepare(chosen, ConsoleWatcher())
+    prepare(chosen, ConsoleProgress())
 
 
-def prepare(chosen: Photographs, watcher: Watcher = QUIET) -> None:
-    """Write what is missing of all six stores. The files are looked at first, so that a wrong folder writes nothing."""
+def prepare(chosen: Photographs, progress: Progress = QUIET) -> None:
+    """Write the stores that are missing. All files are checked first, so that a wrong folder writes nothing."""
     sources = {
         **{f"birds/{split}": source for split, source in birds(chosen.birds, chosen.size).items()},
         **{f"flowers/{split}": source for split, source in flowers(chosen, chosen.size).items()},
     }
     for name, source in sources.items():
-        fill(source, chosen.out / name, watcher=watcher)
+        write_store(source, chosen.out / name, progress=progress)
 
 
 def birds(path: Path, size: int = SIZE) -> dict[str, Source]:
-    """The published splits, the training images divided; none of them has a mask that is looked at while training."""
+    """The published splits, with validation images taken from the training split. Training uses no masks."""
     published = BirdsReader(path, split="train", size=size)
     masked = [index for index in range(len(published)) if published.is_segmented(index)]
-    watched = evenly(masked, min(VALIDATION_BIRDS, len(masked) // 10))
-    trained = sorted(set(range(len(published))) - set(watched))
-    of_them = len(masked) - len(watched)
+    validation = evenly(masked, min(VALIDATION_BIRDS, len(masked) // 10))
+    trained = sorted(set(range(len(published))) - set(validation))
+    segmented = len(masked) - len(validation)
     return {
-        "train": Chosen(published, trained, {"part": "all but those that validate", "segmented": of_them}),
+        "train": Chosen(published, trained, {"part": "all but validation", "segmented": segmented}),
         "validation": Chosen(
-            published, watched, {"part": "evenly spaced of those with a mask", "segmented": len(watched)}
+            published, validation, {"part": "evenly spaced of those with a mask", "segmented": len(validation)}
         ),
         "test": BirdsReader(path, split="val", size=size),
     }
 
 
 def flowers(chosen: Photographs, size: int = SIZE) -> dict[str, Source]:
-    """Flowers-102 to train on, and Flowers-17, whose masks are by others, to be judged by."""
-    judged = FolderReader(chosen.flowers17, size=size)
-    first = list(range(0, len(judged), EVERY))
-    others = [index for index in range(len(judged)) if index % EVERY]
+    """Flowers-102 for training; Flowers-17, which has its own masks, for validation and test."""
+    seventeen = FolderReader(chosen.flowers17, size=size)
+    first = list(range(0, len(seventeen), EVERY))
+    others = [index for index in range(len(seventeen)) if index % EVERY]
     return {
         "train": FlowersReader(chosen.flowers, split="train", size=size),
-        "validation": Chosen(judged, first, {"name": FLOWERS17, "part": "every third"}),
-        "test": Chosen(judged, others, {"name": FLOWERS17, "part": "all but every third"}),
+        "validation": Chosen(seventeen, first, {"name": FLOWERS17, "part": "every third"}),
+        "test": Chosen(seventeen, others, {"name": FLOWERS17, "part": "all but every third"}),
     }
 
 

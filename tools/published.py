@@ -1,6 +1,6 @@
-"""`python -m tools.published NAME PATH…`: what shipped weights find in published images, for their card.
+"""`python -m tools.published NAME PATH…`: segments that shipped weights predict in published images, for their card.
 
-Only the segments are drawn, each in a colour of its own on grey: the images are their publishers', and are not shown.
+Only the segments are drawn, in colours on grey. The images belong to their publishers and are not shown.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from jaxtyping import Integer, UInt8
 from PIL import Image
 
 import cocanet
-from cocanet.data.readers.deepmind import CLEVR6, FAMILIES
-from cocanet.data.readers.images import centre_box
+from cocanet.data.readers.base import CLEVR6
+from cocanet.data.readers.deepmind import FAMILIES
+from cocanet.data.readers.image_files import centre_box
 from cocanet.data.readers.shapestacks import CROP
 from cocanet.data.store import Store
 from cocanet.data.store_format import is_store
-from cocanet.segment.drawing import label_colours
-from cocanet.segment.images import read_pixels
+from cocanet.predict.drawing import label_colours
+from cocanet.predict.images import read_pixels
 
 CARDS = Path(__file__).parents[1] / "docs/weights"
-HEIGHT, GAP, PAPER = 150, 8, 255
+HEIGHT, GAP, WHITE = 150, 8, 255
 
 
 @dataclass(frozen=True)
 class Published:
     name: tyro.conf.Positional[str]
     paths: tyro.conf.Positional[tuple[Path, ...]]
-    """Images as published, or a store of them, which are cropped already."""
+    """Images as published, or a store of them; a store's images are cropped already."""
     columns: int = 5
 
 
@@ -54,7 +55,7 @@ def pictures(chosen: Published) -> Iterator[UInt8[np.ndarray, "h w 3"]]:
 
 
 def cropped(image: UInt8[np.ndarray, "h w 3"], name: str) -> UInt8[np.ndarray, "height width 3"]:
-    """The protocol's piece of an image, before it is brought to the model's size."""
+    """The protocol's crop of an image, before it is resized."""
     if name == "shapestacks":
         top, left, bottom, right = centre_box(image.shape, CROP)
     elif name == CLEVR6:
@@ -67,11 +68,11 @@ def cropped(image: UInt8[np.ndarray, "h w 3"], name: str) -> UInt8[np.ndarray, "
 
 
 def sheet(labels: list[Integer[np.ndarray, "h w"]], columns: int) -> Image.Image:
-    """Label maps of one height beside each other, so many in a row."""
+    """Label maps in rows of `columns`, all of one height."""
     tiles = [tile(each) for each in labels]
     rows = [tiles[first : first + columns] for first in range(0, len(tiles), columns)]
     width = max(sum(tile.width + GAP for tile in row) for row in rows) - GAP
-    out = Image.new("RGB", (width, len(rows) * (HEIGHT + GAP) - GAP), (PAPER,) * 3)
+    out = Image.new("RGB", (width, len(rows) * (HEIGHT + GAP) - GAP), (WHITE,) * 3)
     for number, row in enumerate(rows):
         left = 0
         for each in row:

@@ -1,9 +1,8 @@
-"""`python -m tools.release`: builds a release, and tries it where nothing of ours is.
+"""`python -m tools.release`: build a release and test it in empty environments.
 
-For each Python an empty environment gets the wheel alone, with the versions of constraints.txt; what came with it is
-held against what the extras say they bring, and its commands are run in an empty folder. It takes minutes and some
-gigabytes of a temporary folder. Where torch's CPU build is to be found, pip learns from its own settings, such as
-PIP_EXTRA_INDEX_URL.
+For each Python, the wheel alone is installed with the versions of constraints.txt. No package of an extra may come with
+it, and its commands must run in an empty folder. This takes minutes and gigabytes of a temporary folder. To install the
+CPU build of torch, set pip's own variables, such as PIP_EXTRA_INDEX_URL.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 MINORS = range(8, 30)
-"""Of the Pythons that are looked for on the path, as python3.N."""
+"""Minor versions of the Pythons to look for on the path, as python3.N."""
 TRIED = (
     "coca --version",
     "coca doctor",
@@ -37,15 +36,15 @@ TRIED = (
     "coca segment multi-dsprites scenes --out found",
 )
 LEFT = ("demo/tetrominoes/grid.png", "found/objects.json", "found/sheet.png")
-"""What they must leave behind."""
+"""Files that the commands must write."""
 
 
 @dataclass(frozen=True)
 class Release:
-    """Build sdist and wheel, and try the wheel in empty environments."""
+    """Build sdist and wheel, and test the wheel in empty environments."""
 
     python: tuple[str, ...] = ()
-    """Interpreters to try; the oldest and the newest on the path that we support if left out."""
+    """Interpreters to test with; the oldest and the newest supported one on the path if left out."""
     out: Path = Path("dist")
     """Folder for sdist and wheel."""
 
@@ -58,7 +57,7 @@ class Release:
 
 
 def build(out: Path) -> Path:
-    """The sdist, and the wheel that is made from it; returns the wheel."""
+    """Build the sdist and from it the wheel; returns the wheel."""
     for old in out.glob("cocanet-*"):
         old.unlink()
     words = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out.absolute()), str(ROOT)]
@@ -74,7 +73,7 @@ def read_metadata(wheel: Path) -> Message:
 
 
 def brought_by(metadata: Message, extra: str | None = None) -> set[str]:
-    """Names of the packages that a wheel asks for by itself, or that an extra adds."""
+    """Names of the packages that a wheel requires, or that an extra adds."""
     lines = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
     plain: set[str] = {canonicalize_name(each.name) for each in lines if "extra" not in str(each.marker)}
     if extra is None:
@@ -84,7 +83,7 @@ def brought_by(metadata: Message, extra: str | None = None) -> set[str]:
 
 
 def oldest_and_newest(metadata: Message) -> list[str]:
-    """Of the Pythons on the path; a name there may stand for none."""
+    """The oldest and the newest supported Python on the path; names that do not run are left out."""
     supported = SpecifierSet(metadata["Requires-Python"])
     there = [name for minor in MINORS if f"3.{minor}" in supported and _runs(name := f"python3.{minor}")]
     if not there:
@@ -99,7 +98,7 @@ def _runs(interpreter: str) -> bool:
 
 
 def try_wheel(wheel: Path, metadata: Message, interpreter: str) -> None:
-    """Install it into an environment of its own and use it; CalledProcessError or ValueError if something is wrong."""
+    """Install the wheel into a new environment and use it; CalledProcessError or ValueError if something fails."""
     with tempfile.TemporaryDirectory(prefix="cocanet-release-") as folder:
         environment, place = Path(folder) / "environment", Path(folder) / "place"
         place.mkdir()
@@ -123,7 +122,7 @@ def try_wheel(wheel: Path, metadata: Message, interpreter: str) -> None:
 
 
 def installed(pip: Sequence[str]) -> dict[str, str]:
-    """Packages of an environment and their versions."""
+    """The packages of an environment, with their versions."""
     listed = subprocess.run([*pip, "list", "--format", "json"], check=True, capture_output=True, env=_clean()).stdout
     return {canonicalize_name(each["name"]): each["version"] for each in json.loads(listed)}
 
@@ -134,7 +133,7 @@ def _of_extras(metadata: Message) -> Iterator[str]:
 
 
 def _clean() -> dict[str, str]:
-    """The environment without what would lead Python elsewhere."""
+    """The environment variables without those that change Python's paths."""
     elsewhere = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     return {name: value for name, value in os.environ.items() if name not in elsewhere}
 

@@ -1,27 +1,24 @@
-"""`python -m tools.ship RUN NAME --commit HASH`: put a finished run's weights into the package, with their model card.
+"""`python -m tools.ship RUN NAME --commit HASH --command "…"`: ship a finished run's weights with the package.
 
-What the card says is measured now or read from the run, not typed.
+Writes the weights, their card, and its pictures. The card's numbers are measured now or read from the run.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
 
-from cocanet.cli.console import ConsoleWatcher
-from cocanet.config import CocaNetConfig, FeedbackConfig, Preset
-from cocanet.config.plain import from_plain
-from cocanet.data.readers import PHOTOGRAPHS
-from cocanet.evaluation.settings import EvaluationSettings
-from cocanet.evaluation.trained import evaluate_trained
-from cocanet.figures.pictured import save_figure
-from cocanet.report.files import write_report
-from cocanet.runs.folder import RunFolder
-from cocanet.weights import read_weights, write_weights
+from cocanet.cli.progress import ConsoleProgress
+from cocanet.evaluate.evaluation import Evaluation
+from cocanet.evaluate.overrides import EvaluationSettings
+from cocanet.evaluate.report import write_report
+from cocanet.evaluate.trained import evaluate_trained
+from cocanet.explain.figures.from_model import save_figure
+from cocanet.io.run_folder import RunFolder
+from cocanet.io.weights import read_weights, write_weights
+from cocanet.presets import PHOTOGRAPHS
 from tools.card import Shipped, card
 
 ROOT = Path(__file__).parents[1]
@@ -29,71 +26,63 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Ship:
-    source: tyro.conf.Positional[Path]
-    """A finished run, or a weights file that is to be shipped with another evaluation."""
+    """Ship the weights of a finished run."""
+
+    run: tyro.conf.Positional[Path]
+    """The folder of the run."""
     name: tyro.conf.Positional[str]
+    """The name of the weights."""
     commit: str
     """The commit that the run was trained on."""
     command: str
     """The command that trained it."""
     data: Path | None = None
-    """Photographs: the folder with the store `test` to score them on."""
-    real: Path | None = None
-    """A store of published records to score them on as well."""
-    sharpen: float | None = None
-    """Of the last level at evaluation, if not as in the run."""
-    feedback: tuple[str, ...] = ()
-    """Settings of feedback at evaluation, if not as in the run: rounds=8 noise=0.01 regroup=true …"""
-    notes: str = ""
-    """What a user should know besides."""
+    """For photographs: the folder with the store `test`."""
+    published: Path | None = None
+    """A store of published images to score the weights on as well."""
+    remarks: str = ""
+    """What else a user should know."""
+    machine: str = "two CPU cores"
+    """What the run was trained on."""
 
 
-def main() -> None:
-    chosen = tyro.cli(Ship, prog="python -m tools.ship")
-    folder = RunFolder(chosen.source) if chosen.source.is_dir() else None
-    last = read_weights(folder.last if folder else chosen.source)
-    preset = last.preset
-    if chosen.sharpen is not None:
-        preset = sharpened(preset, chosen.sharpen)
-    if chosen.feedback:
-        preset = with_feedback(preset, dict(word.split("=", 1) for word in chosen.feedback))
+def ship(chosen: Ship, root: Path = ROOT) -> Path:
+    """Write weights, pictures and card below `root`; returns the card's path."""
+    last = read_weights(RunFolder(chosen.run).last)
     notes = {name: last.notes[name] for name in ("step", "images", "seconds")}
-    seed = folder.read_settings().run.seed if folder else last.notes.get("seed", 0)
+    seed = RunFolder(chosen.run).read_settings().run.seed
     notes |= {"commit": chosen.commit, "command": chosen.command, "seed": seed}
-    weights = ROOT / "src/cocanet/shipped" / f"{chosen.name}.safetensors"
-    write_weights(weights, preset, last.weights, notes)
-    result = evaluate_trained(weights, EvaluationSettings(data=chosen.data), ConsoleWatcher()).result
+    weights = root / "src/cocanet/shipped" / f"{chosen.name}.safetensors"
+    cards = root / "docs/weights"
+    for folder in (weights.parent, cards):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_weights(weights, last.preset, last.weights, notes)
+    result = _score(weights, chosen.data, baselines=True)
     scores = {name: result.scores[name] for name in result.shown}
-    write_weights(weights, preset, last.weights, notes | {"scores": scores})
-    cards = ROOT / "docs/weights"
-    cards.mkdir(parents=True, exist_ok=True)
-    if folder:
-        write_report((chosen.source,), chosen.source / "report", evaluate=False)
-        (cards / f"{chosen.name}.png").write_bytes((chosen.source / "report" / "report.png").read_bytes())
-    if preset.data.name not in PHOTOGRAPHS:
-        # Published photographs are not ours to show.
+    write_weights(weights, last.preset, last.weights, notes | {"scores": scores})
+    write_report((chosen.run,), chosen.run / "report", evaluate=False)
+    (cards / f"{chosen.name}.png").write_bytes((chosen.run / "report" / "report.png").read_bytes())
+    if last.preset.data.name not in PHOTOGRAPHS:  # photographs are not ours to show
         save_figure("grid", weights, out=cards / f"{chosen.name}-found.png")
-    real = None
-    if chosen.real:
-        real = evaluate_trained(weights, EvaluationSettings(data=chosen.real), ConsoleWatcher()).result
-    changed = bool(chosen.sharpen or chosen.feedback)
-    drawn = (cards / f"{chosen.name}-published.png").exists()
-    shipped = Shipped(chosen.name, preset, notes, result, real, chosen.notes, as_trained=not changed, published=drawn)
-    (cards / f"{chosen.name}.md").write_text(card(shipped))
+    page = cards / f"{chosen.name}.md"
+    shipped = Shipped(
+        name=chosen.name,
+        preset=last.preset,
+        notes=notes,
+        result=result,
+        published=_score(weights, chosen.published) if chosen.published else None,
+        remarks=chosen.remarks,
+        machine=chosen.machine,
+        published_picture=(cards / f"{chosen.name}-published.png").exists(),
+    )
+    page.write_text(card(shipped))
+    return page
 
 
-def with_feedback(preset: Preset, changes: Mapping[str, str]) -> Preset:
-    assert isinstance(preset.model, CocaNetConfig), "only COCA-Net has feedback"
-    plain = asdict(preset.model.feedback) | {name: json.loads(value) for name, value in changes.items()}
-    feedback = from_plain(FeedbackConfig, plain, "--feedback")
-    return replace(preset, model=replace(preset.model, feedback=feedback))
-
-
-def sharpened(preset: Preset, factor: float) -> Preset:
-    assert isinstance(preset.model, CocaNetConfig), "only COCA-Net has levels to sharpen"
-    *below, last = preset.model.levels
-    return replace(preset, model=replace(preset.model, levels=(*below, replace(last, sharpen=factor))))
+def _score(weights: Path, data: Path | None, *, baselines: bool = False) -> Evaluation:
+    """The scores of the network's own masks: nothing is refined."""
+    return evaluate_trained(weights, EvaluationSettings(data=data, baselines=baselines), ConsoleProgress())
 
 
 if __name__ == "__main__":
-    main()
+    print(ship(tyro.cli(Ship, prog="python -m tools.ship")))

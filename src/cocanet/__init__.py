@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from cocanet.models.build import build
     from cocanet.models.coca_net import CocaNet
     from cocanet.models.output import Output
-    from cocanet.segment.loading import load
-    from cocanet.segment.result import Segmentation
-    from cocanet.segment.segmenter import Segmenter
+    from cocanet.predict import load
+    from cocanet.predict.prediction import Segmentation
+    from cocanet.predict.segmenter import Segmenter
 
     __version__: str
 
@@ -20,11 +20,11 @@ __all__ = ["CocaNet", "Output", "Segmentation", "Segmenter", "__version__", "bui
 
 _HOMES = {
     "build": "cocanet.models.build",
-    "load": "cocanet.segment.loading",
+    "load": "cocanet.predict",
     "CocaNet": "cocanet.models.coca_net",
     "Output": "cocanet.models.output",
-    "Segmentation": "cocanet.segment.result",
-    "Segmenter": "cocanet.segment.segmenter",
+    "Segmentation": "cocanet.predict.prediction",
+    "Segmenter": "cocanet.predict.segmenter",
 }
 
 

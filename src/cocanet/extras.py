@@ -1,4 +1,4 @@
-"""Packages that not everybody needs: what to say where one is missing."""
+"""Optional packages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def extra(module: str, name: str, what: str) -> Any:
-    """A module that the extra `name` brings; where it is missing, a ValueError says what for and how to get it."""
+    """A module of the extra `name`; where it is missing, a ValueError says what needs it and how to install it."""
     try:
         return import_module(module)
     except ImportError:

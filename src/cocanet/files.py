@@ -1,16 +1,26 @@
-"""Files that are never half there, and are checked when they are read."""
+"""Atomic writes, locks, and checked reads of files."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import socket
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+OUTPUT = ".coca-output"
+"""A file in the folders that cocanet writes: their pictures are not taken for photographs."""
+MAX_JSON_BYTES = 2**28
+"""Of a JSON file."""
+
+_number = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -21,9 +31,9 @@ class FileEntry:
     sha256: str
 
 
-def write_atomically(path: Path, pieces: Sequence[bytes | memoryview]) -> FileEntry:
+def write_atomically(path: Path, pieces: Iterable[bytes | memoryview]) -> FileEntry:
     """Write a file so that it is there whole or not at all, even if the machine stops half-way."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_name(path)
     digest, size = hashlib.sha256(), 0
     try:
         with temporary.open("wb") as file:
@@ -37,6 +47,22 @@ def write_atomically(path: Path, pieces: Sequence[bytes | memoryview]) -> FileEn
         temporary.unlink(missing_ok=True)
         raise
     return FileEntry(size, digest.hexdigest())
+
+
+def temporary_name(path: Path) -> Path:
+    """A name beside `path` that no other thread or process uses."""
+    return path.with_name(f"{path.name}.{os.getpid()}-{next(_number)}.tmp")
+
+
+def mark_output(folder: Path) -> None:
+    """Mark a folder as written by cocanet."""
+    with suppress(OSError):
+        (folder / OUTPUT).write_text("Written by cocanet; pictures below are not taken for photographs.\n")
+
+
+def is_output(folder: Path) -> bool:
+    """Whether `mark_output` marked a folder."""
+    return (folder / OUTPUT).exists()
 
 
 @contextmanager
@@ -76,16 +102,84 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def hold(path: Path, doing: str) -> Iterator[None]:
+    """Keep other processes out by a lock file that names this one; `doing` says what they would disturb.
+
+    The system gives the lock up when the process ends, however it ends. It may not reach other machines, so a file of
+    another machine is believed until it is deleted.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    host = socket.gethostname()
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            holder = _holder(os.pread(descriptor, 4096, 0))
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(f"{path.parent} {doing} by {holder[1]}; end it first") from None
+            if not _is_open_file(descriptor, path):
+                continue  # the process that held it has just deleted it
+            if holder[0] not in ("", host):
+                raise ValueError(f"{path.parent} {doing} by {holder[1]}; if that has ended, delete {path}")
+            since = datetime.now().isoformat(timespec="seconds")
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "host": host, "since": since}).encode(), 0)
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _holder(content: bytes) -> tuple[str, str]:
+    """The machine that a lock file names, and the process in words."""
+    try:
+        found = json.loads(content)
+        return str(found["host"]), f"process {found['pid']} on {found['host']} since {found['since']}"
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return "", "another process"
+
+
+def _is_open_file(descriptor: int, path: Path) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(there, os.fstat(descriptor))
+
+
 def read_json(path: Path) -> Any:
     """What a JSON file holds; ValueError if it is damaged."""
+    size = path.stat().st_size
+    if size > MAX_JSON_BYTES:
+        raise ValueError(f"{path} is damaged: {size:,} bytes of JSON; expected at most {MAX_JSON_BYTES:,}")
+    return parse_json(path.read_bytes(), str(path))
+
+
+def parse_json(text: str | bytes, origin: str) -> Any:
+    """The values of JSON that anyone may have written: without NaN or infinity, and not too deep."""
     try:
-        return json.loads(path.read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is damaged: expected JSON, but {error}") from None
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError(f"{origin} is damaged: expected JSON, but it is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"{origin} is damaged: expected JSON, but {str(error).splitlines()[0]}") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"it holds {name}")
 
 
 def check_folder_writable(folder: Path) -> None:
-    """A folder can be written to, or made; ValueError if not. Some file systems can only be asked by trying."""
+    """A folder can be written to, or made; ValueError if not. On some file systems only a trial write shows it."""
     parent = existing_parent(folder)
     try:
         with tempfile.TemporaryFile(dir=parent):

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 UNLABELLED = 255
-"""Fills the label map of an image whose true segments nobody knows, in a set where other images have theirs."""
+"""Fills the label map of an image without true segments, in a data set where other images have them."""

@@ -1,21 +1,21 @@
-"""The paper's own results: its Tables 1 and 2 with the supplement's four, as printed.
+"""The paper's results: Tables 1 and 2 and the four of the supplement, as printed.
 
-The paper prints the encoder's scores on Tetrominoes twice, with deviations of mSC-FG and mSC that differ by a hundredth
-or four; the supplement's, which has all nine scores, is taken.
+The paper prints the encoder scores on Tetrominoes twice, with different deviations of mSC-FG and mSC. We take those of
+the supplement, which has all nine scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from cocanet.config import CocaNetConfig, DataConfig, ModelConfig
 from cocanet.data.readers import PHOTOGRAPHS
 from cocanet.metrics.table import SCORES
 
-OURS = "coca-net"
 FLOWERS17 = "flowers17"
-"""Not a set of the paper's: see `data_set_of_recipe`."""
+"""Not a data set of the paper: see `data_set_of_recipe`."""
 TITLES = {
     "genesis-v2": "GENESIS-v2",
     "inv-sa": "INV-SA",
@@ -26,8 +26,9 @@ TITLES = {
 }
 
 
-class PaperScore(NamedTuple):
-    """A score as printed; the deviation is None where there was one seed only."""
+@dataclass(frozen=True)
+class PaperScore:
+    """A score as printed; the deviation is None for a single seed."""
 
     mean: float
     deviation: float | None
@@ -38,17 +39,18 @@ class PaperScore(NamedTuple):
         return mean if self.deviation is None else f"{mean} ± {self.deviation:.{self.digits}f}"
 
 
-class PaperRow(NamedTuple):
-    """A model's results on a data set, by the names of `SCORES`, of photographs by those of `OVERLAPS`."""
+@dataclass(frozen=True)
+class PaperRow:
+    """Results of a model on a data set, by the names of `SCORES`, or of `OVERLAPS` for photographs."""
 
     model: str
     data_set: str
     seeds: int
-    scores: Mapping[str, PaperScore]
+    scores: dict[str, PaperScore]
     slots: float | None = None
-    """Average slots, where printed."""
+    """Average number of slots, where printed."""
     note: str = ""
-    """What one must know to compare with it, where that is more than what all rows have in common."""
+    """A caveat for comparisons with this row."""
 
 
 # Columns: data set, model, then the scores in the order of SCORES.
@@ -98,14 +100,14 @@ birds    coca-net  0.5778 0.7238
 """
 _EITHER = (
     'The paper\'s IoU and Dice have "background segments included", and it does not say how: '
-    "they stand beside both of ours, the best slot's and those with background."
+    "compare them with both of ours, of the best slot and with background."
 )
 
 _SLOTS = {("clevr10", "coca-net-dyna"): 7.49, ("shapestacks", "coca-net-dyna"): 5.35}
 
 _MOST_OBJECTS = {"multi-dsprites": 5, "objects-room": 3, "shapestacks": 6, "clevr": 10, "clevrtex": 10}
 _PUBLISHED_FILE = {"multi-dsprites": "grayscale", "objects-room": "train"}
-"""These come in several versions; the paper's has this in its file's name."""
+"""Part of the file name of the paper's version, for data sets published in several versions."""
 
 
 def _score(text: str) -> PaperScore:
@@ -138,14 +140,14 @@ def _photograph_rows(table: str) -> dict[tuple[str, str], PaperRow]:
 PAPER = _rows(_THREE_SEEDS, seeds=3)
 """Mean and deviation over three seeds, by model and data set: `PAPER["coca-net", "clevr6"].scores["mse"].mean`."""
 PAPER_ONE_SEED = _rows(_ONE_SEED, seeds=1)
-"""The ablation studies: one seed each, the same for a variant and the COCA-Net it is compared with."""
+"""The ablations: one seed each, the same for a variant and the COCA-Net that it is compared with."""
 PAPER_PHOTOGRAPHS = _photograph_rows(_OF_PHOTOGRAPHS)
-"""Encoder masks on Birds and Flowers, one seed: each number twice, since the paper does not say which it is."""
+"""Encoder masks on Birds and Flowers, one seed. Each number appears twice: the paper does not say which it is."""
 PAPER_DATA_SETS = tuple(dict.fromkeys(data_set for _, data_set in PAPER))
 
 
 def data_set_name(name: str, max_objects: int | None = None) -> str:
-    """What the paper calls generated scenes, in our spelling: `clevr` with six objects at most is `clevr6`."""
+    """The paper's name of generated scenes: `clevr` with at most six objects is `clevr6`."""
     published = _MOST_OBJECTS.get(name)
     if name == "clevr" or max_objects not in (None, published):
         return f"{name}{max_objects or published}"
@@ -153,14 +155,14 @@ def data_set_name(name: str, max_objects: int | None = None) -> str:
 
 
 def data_set_of(data: DataConfig) -> str:
-    """The name of the data set a preset is for."""
+    """The name of a preset's data set."""
     return data_set_name(data.name, data.max_objects)
 
 
 def data_set_of_recipe(recipe: Mapping[str, Any]) -> str | None:
-    """The paper's data set that a store holds, generated or imported; None if it is another.
+    """The paper's data set that a store holds, generated or imported; None for any other.
 
-    Flowers-17, which has masks of its own, stands in for the flowers of Flowers-102.
+    Flowers-17, which comes with masks, replaces the paper's Flowers-102.
     """
     if recipe.get("name") in (*PHOTOGRAPHS, FLOWERS17):
         return "flowers" if recipe["name"] == FLOWERS17 else str(recipe["name"])
@@ -176,15 +178,17 @@ def data_set_of_recipe(recipe: Mapping[str, Any]) -> str | None:
 
 
 def paper_row(model: ModelConfig, data_set: str | None) -> PaperRow | None:
-    """What the paper has for a model on a data set: the variant's row if there is one; COCA-Net's for
-    random anchors that have none."""
+    """The paper's row for a model on a data set, if it has one.
+
+    Dynamic slots have only the row of the variant; random anchors fall back on COCA-Net's.
+    """
     if data_set is None:
         return None
     row = PAPER.get((model.kind, data_set)) or PAPER_PHOTOGRAPHS.get((model.kind, data_set))
     if not isinstance(model, CocaNetConfig):
         return row
     if model.dynamic:
-        # COCA-Net's own row had a number of slots that was known.
+        # COCA-Net's own row is for a known number of slots.
         return PAPER_ONE_SEED.get(("coca-net-dyna", data_set))
     if model.anchors == "random":
         return PAPER_ONE_SEED.get(("coca-net-ras", data_set), row)
@@ -192,7 +196,7 @@ def paper_row(model: ModelConfig, data_set: str | None) -> PaperRow | None:
 
 
 def notes_beside(row: PaperRow, data_name: str) -> list[str]:
-    """Sentences that a reader needs to compare the paper's row with scores on the data of this name."""
+    """Caveats for a comparison of the paper's row with scores on the data of this name."""
     other = ["The paper's flowers are those of Flowers-102."] if data_name == FLOWERS17 else []
     return [*([row.note] if row.note else []), *other]
 

@@ -46,6 +46,12 @@ def keep_freed_memory() -> bool:
     return bool(mallopt(_MMAP_THRESHOLD, _LARGE)) and bool(mallopt(_TRIM_THRESHOLD, (1 << 31) - 1))
 
 
+def return_freed_memory() -> None:
+    """Return to the kernel what `keep_freed_memory` kept: each thread that ever decoded an image keeps its own."""
+    if keep_freed_memory():
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 @contextmanager
 def without_interrupts() -> Iterator[None]:
     """Ctrl-C reaches a whole group of processes: those started here never see it, the parent a bit later."""

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from cocanet.cli import console, main
+from cocanet.cli import main, progress
 from cocanet.data.store_writer import write_store
-from tests.segment.models import weights_file
+from tests.predict.models import weights_file
 from tests.small_runs import Squares
 
 
@@ -39,7 +39,7 @@ def test_help_says_what_is_expected(capsys, monkeypatch):
     assert exit_code("--help") == 0
     said = capsys.readouterr().out
     assert said.splitlines()[0].endswith("WEIGHTS PATH…")
-    for noise in ("STR [STR", "{None}", "None|", "(default: )"):
+    for noise in ("STR [STR", "{None}", "None|"):
         assert noise not in said
     for flag in ("--level INT", "--dynamic ", "--fit {stretch,pad,crop}", "--components ", "--min-area"):
         assert flag in said
@@ -57,9 +57,10 @@ def test_flags_reach_the_settings(place, monkeypatch):
     main(["segment", "w", "a", "--fit", "pad", "--level", "1", "--keep-background", "--out", "there"])
     first, second = seen
     assert first.paths == ("a", "b")
-    assert (first.find.dynamic, first.find.slots, first.find.min_area, first.find.components) == (True, 5, 50, True)
+    chosen = first.settings
+    assert (chosen.dynamic, chosen.slots, chosen.min_area, chosen.components) == (True, 5, 50, True)
     assert (first.output.out, first.output.sheet) == (Path("segments"), 3)
-    assert (second.find.fit, second.find.level, second.find.dynamic) == ("pad", 1, None)
+    assert (second.settings.fit, second.settings.level, second.settings.dynamic) == ("pad", 1, None)
     assert (second.output.out, second.output.keep_background) == (Path("there"), True)
 
 
@@ -89,6 +90,16 @@ def test_files_that_cannot_be_read_are_listed(place, capsys):
     assert said.err == f"coca: 1 of 4 files could not be read:\n  {place}/photos/cut.png: the file is empty\n"
 
 
+def test_what_is_no_image_leaves_nothing_behind(place, capsys):
+    (place / "text.png").write_text("no picture")
+    for _ in range(2):  # an earlier folder would be in the way
+        assert exit_code("w.safetensors", "text.png") == 1
+        said = capsys.readouterr()
+        assert said.err.splitlines()[0] == "coca: 1 of 1 files could not be read, so nothing was written:"
+        assert "objects" not in said.out
+        assert not (place / "segments").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -114,7 +125,7 @@ def test_stopped_before_any_image(place, capsys, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cocanet.segment.loading.load", stop)
+    monkeypatch.setattr("cocanet.predict.load", stop)
     assert exit_code("w.safetensors", "photos") == 128 + signal.SIGINT
     assert capsys.readouterr().err == "coca: interrupted\n"
 
@@ -134,25 +145,25 @@ def test_flags_of_scale(place, capsys, monkeypatch):
 
 
 def test_a_stopped_run_goes_on(place, capsys, monkeypatch):
-    from cocanet.segment.segmenter import Segmenter
+    from cocanet.predict.segmenter import Segmenter
 
-    find, calls = Segmenter.find, []
+    predict, calls = Segmenter.predict, []
 
     def stop(*arguments):
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return find(*arguments)
+        return predict(*arguments)
 
-    monkeypatch.setattr(Segmenter, "find", stop)
+    monkeypatch.setattr(Segmenter, "predict", stop)
     assert exit_code("w.safetensors", "photos", "--batch", "1") == 128 + signal.SIGINT
     said = capsys.readouterr().err
-    kept = re.fullmatch(r"coca: stopped, segments keeps ([12]) of 3 images; run the same command to go on\n", said)
+    kept = re.fullmatch(r"coca: stopped, segments keeps ([12]) of 3 images; run the same command to resume\n", said)
     assert kept is not None
     assert exit_code("w.safetensors", "photos", "--batch", "1") == 0
     assert len(calls) == 3 + 3 - int(kept[1])
     said = capsys.readouterr().out
-    assert re.search(rf"went on after {kept[1]} images? that", said)
+    assert re.search(rf"resumed after {kept[1]} images? of an earlier run", said)
     assert " in 3 images, " in said
 
 
@@ -167,6 +178,6 @@ def test_a_table(place, capsys):
 
 
 def test_a_line_now_and_then_where_there_is_no_terminal(place, capsys, monkeypatch):
-    monkeypatch.setattr(console, "LINE_EVERY", 0)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0)
     assert exit_code("w.safetensors", "photos") == 0
     assert "segmenting: 3 of 3\n" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,21 @@ class NoiseSource:
         image = rng.integers(0, 256, (*self.size, 3), dtype=np.uint8)
         labels = rng.integers(0, self.background_labels + objects, self.size, dtype=np.uint8)
         return Sample(image, labels, factors)
+
+
+class Failing(NoiseSource):
+    """Raises `error` at one sample, or ends the process."""
+
+    def __init__(self, count: int, at: int, error: type[BaseException] | None = KeyboardInterrupt) -> None:
+        super().__init__(count)
+        self.at, self.error = at, error
+
+    def __getitem__(self, index: int) -> Sample:
+        if index == self.at:
+            if self.error is None:
+                os._exit(3)
+            raise self.error(f"sample {index} is bad")
+        return super().__getitem__(index)
 
 
 class OwnImages(NoiseSource):

@@ -12,8 +12,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cocanet.data.loader import Batch, Loader, LoaderConfig, Position, Stretch, next_stretch
-from cocanet.data.scenes.tetrominoes import Tetrominoes
+from cocanet.data.generators.tetrominoes import Tetrominoes
+from cocanet.data.loader import (
+    Batch,
+    Loader,
+    LoaderConfig,
+    Position,
+    Stretch,
+    crop_offsets,
+    next_stretch,
+    pad_and_crop,
+)
 from cocanet.data.store_writer import write_store
 
 
@@ -65,7 +74,7 @@ def test_an_epoch_is_a_permutation_and_the_next_another() -> None:
     assert _seen(_take(_loader(count=18, shuffle=False), 3)) == [list(range(i, i + 6)) for i in (0, 6, 12)]
 
 
-def test_drop_last_is_what_it_says() -> None:
+def test_drop_last() -> None:
     assert len(_loader()) == 3
     assert [len(b) for b in _seen(list(_loader().epoch()))] == [6, 6, 6]
     kept = _loader(drop_last=False)
@@ -97,17 +106,17 @@ def test_stretches_cover_epochs_in_order(count: int, batch: int, steps: int, dro
         position = Position(stretch.epoch, stretch.stop)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7])
-def test_resuming_equals_no_interruption(steps: int) -> None:
+def test_resuming_equals_no_interruption() -> None:
     options: dict[str, Any] = {"pad": 1, "drop_last": False}
     whole = _take(_loader(**options), 12)
-    stopped = _loader(**options)
-    _take(stopped, steps)
-    resumed = _loader(**options)
-    resumed.load_state(stopped.state())
-    for expected, found in zip(whole[steps:], _take(resumed, 12 - steps), strict=True):
-        for a, b in zip(expected, found, strict=True):
-            torch.testing.assert_close(a, b, rtol=0, atol=0)
+    for steps in (0, 1, 2, 3, 7):
+        stopped = _loader(**options)
+        _take(stopped, steps)
+        resumed = _loader(**options)
+        resumed.load_state(stopped.state())
+        for expected, found in zip(whole[steps:], _take(resumed, 12 - steps), strict=True):
+            for a, b in zip(expected, found, strict=True):
+                torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
 def test_resuming_at_any_sample_and_with_another_batch_size() -> None:
@@ -126,14 +135,14 @@ def test_state_is_of_batches_handed_out_not_of_those_made_ahead() -> None:
     assert loader.position == Position(0, 6)
 
 
-@pytest.mark.parametrize("options", [{}, {"pad": 1}])
-def test_ranks_share_a_batch_without_overlap_and_change_it_alike(options: dict[str, Any]) -> None:
-    alone = _take(_loader(**options), 4)
-    ranks = [_take(_loader(**options, rank=r, world_size=3), 4) for r in range(3)]
-    for step, whole in enumerate(alone):
-        for rank in range(3):
-            for expected, found in zip(whole, ranks[rank][step], strict=True):
-                torch.testing.assert_close(found, expected[rank::3], rtol=0, atol=0)
+def test_ranks_share_a_batch_without_overlap_and_change_it_alike() -> None:
+    for pad in (0, 1):
+        alone = _take(_loader(pad=pad), 4)
+        ranks = [_take(_loader(pad=pad, rank=r, world_size=3), 4) for r in range(3)]
+        for step, whole in enumerate(alone):
+            for rank in range(3):
+                for expected, found in zip(whole, ranks[rank][step], strict=True):
+                    torch.testing.assert_close(found, expected[rank::3], rtol=0, atol=0)
 
 
 def test_without_drop_last_ranks_cover_every_sample_once() -> None:
@@ -149,13 +158,18 @@ def test_crops_move_image_and_labels_together(tmp_path: Any) -> None:
     assert not torch.equal(plain.images, moved.images)
     shown = moved.images.amax(dim=1) > 0
     assert torch.equal(shown, moved.labels > 0)  # pieces are coloured on black, so pixels and labels must agree
-    again = next(itertools.islice(iter(Loader(data, LoaderConfig(32, seed=1, pad=3))), 2, None))
-    assert not torch.equal(again.images, moved.images)
+
+
+def test_every_epoch_crops_each_sample_anew() -> None:
+    loader = Loader(Tetrominoes(64, seed=0), LoaderConfig(64, seed=1, pad=3))
+    first, second = (batch.images[batch.indices.argsort()] for batch in _take(loader, 2))
+    same = (first == second).flatten(1).all(dim=1)
+    assert same.float().mean() < 0.2  # one in 49 by chance, and more where a shift shows no change
 
 
 def test_a_generator_can_be_loaded_from_directly() -> None:
     (batch,) = _take(Loader(Tetrominoes(100, seed=0), LoaderConfig(8)), 1)
-    expected, _ = Tetrominoes(100, seed=0).batch(batch.indices.numpy())
+    expected, _ = Tetrominoes(100, seed=0).gather(batch.indices.numpy())
     np.testing.assert_array_equal((batch.images * 255).round().byte().permute(0, 2, 3, 1).numpy(), expected)
 
 
@@ -199,3 +213,46 @@ def test_mistakes_are_named() -> None:
 def test_stretch_names_its_epoch() -> None:
     assert next_stretch(Position(0, 18), 20, 6, drop_last=True) == Stretch(1, 0, 6)
     assert next_stretch(Position(0, 18), 20, 6, drop_last=False) == Stretch(0, 18, 20)
+
+
+@settings(max_examples=30)
+@given(
+    size=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    pad=st.integers(0, 4),
+    batch=st.integers(0, 4),
+    seed=st.integers(0, 1000),
+)
+def test_agrees_with_numpy_padding_and_slicing(size: tuple[int, int], pad: int, batch: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    height, width = size
+    images = rng.integers(0, 256, (batch, height, width, 3), dtype=np.uint8)
+    offsets = rng.integers(0, 2 * pad + 1, (batch, 2))
+    found = pad_and_crop(torch.from_numpy(images), torch.from_numpy(offsets), pad)
+    labels = pad_and_crop(torch.from_numpy(images[..., 0].copy()), torch.from_numpy(offsets), pad)
+    padded = np.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)), mode="edge")
+    for i, (top, left) in enumerate(offsets):
+        expected = padded[i, top : top + height, left : left + width]
+        np.testing.assert_array_equal(found[i].numpy(), expected)
+        np.testing.assert_array_equal(labels[i].numpy(), expected[..., 0])
+
+
+def test_the_middle_offset_changes_nothing() -> None:
+    images = torch.rand(2, 8, 8, 3)
+    torch.testing.assert_close(pad_and_crop(images, torch.full((2, 2), 3), 3), images, rtol=0, atol=0)
+
+
+def test_offsets_are_fresh_uniform_and_seeded() -> None:
+    offsets = crop_offsets(5, np.arange(7000), pad=3)
+    assert offsets.shape == (7000, 2)
+    for axis in range(2):
+        counts = torch.bincount(offsets[:, axis], minlength=7)
+        assert len(counts) == 7
+        assert counts.min() > 880
+        assert counts.max() < 1120
+    torch.testing.assert_close(crop_offsets(5, np.array([6999, 12]), pad=3), offsets[[6999, 12]])
+    assert not torch.equal(crop_offsets(6, np.arange(7000), pad=3), offsets)
+
+
+def test_offsets_stay_within_the_padding() -> None:
+    for pad in (0, 1):
+        assert crop_offsets(0, np.arange(500), pad=pad).unique().tolist() == list(range(2 * pad + 1))

@@ -1,4 +1,4 @@
-"""Which images train, which are watched, which are scored."""
+"""Which images train, validate and test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.data.sources import NoiseSource, OwnImages
 TETROMINOES = DataConfig("tetrominoes")
 FROZEN = {
     "tetrominoes": "fe5269b7339b88bf602bdb9024b5c76da48a4d8dee76ba48402140b75893e380",
-    "multi-dsprites": "6872f2d4a8640bfc272bcf7f3a27fd5e45be7221476dd37bf111ddae3e2e4abc",
+    "multi-dsprites": "53d20f83256a63de38b56c2a083cbc7216e4bd7e09135a8f0dabef036ed47e98",
 }
 
 
@@ -45,10 +45,10 @@ def test_generated_splits_share_no_image(monkeypatch):
 def test_scenes_are_made_once(cache, monkeypatch):
     monkeypatch.setattr(splits, "VALIDATION_IMAGES", 20)
     first = open_split(TETROMINOES, "validation").gather(np.arange(20))
-    monkeypatch.setattr("cocanet.data.filling.fill", lambda *args, **options: pytest.fail("made again"))
+    monkeypatch.setattr("cocanet.data.cache.write_store", lambda *args, **options: pytest.fail("made again"))
     second = open_split(TETROMINOES, "validation").gather(np.arange(20))
     np.testing.assert_array_equal(first[0], second[0])
-    assert [path.name for path in cache.iterdir()] == ["tetrominoes-validation-20"]
+    assert [path.name for path in cache.iterdir()] == ["tetrominoes-v1-validation-20"]
 
 
 def test_the_fingerprint_sees_every_pixel_and_label(tmp_path):
@@ -66,14 +66,14 @@ def test_the_fingerprint_sees_every_pixel_and_label(tmp_path):
         assert fingerprint(write_store(Changed(9), tmp_path / part)) != plain
 
 
-@pytest.mark.parametrize(("count", "sizes"), [(9, (9, 9, 9)), (30, (24, 3, 3)), (5000, (4180, 320, 500))])
-def test_a_store_is_divided_in_its_order(tmp_path, count, sizes):
-    store = write_store(NoiseSource(count, size=(2, 2)), tmp_path / "store")
-    parts = [open_split(TETROMINOES, split, tmp_path / "store") for split in ("train", "validation", "test")]
-    assert tuple(len(part) for part in parts) == sizes
-    if count >= 10:
-        rows = np.concatenate([part.gather(np.arange(len(part)))[0] for part in parts])
-        np.testing.assert_array_equal(rows, store.gather(np.arange(count))[0])
+def test_a_store_is_divided_in_its_order(tmp_path):
+    for count, sizes in ((9, (9, 9, 9)), (30, (24, 3, 3)), (5000, (4180, 320, 500))):
+        store = write_store(NoiseSource(count, size=(2, 2)), tmp_path / str(count))
+        parts = [open_split(TETROMINOES, split, store.path) for split in ("train", "validation", "test")]
+        assert tuple(len(part) for part in parts) == sizes
+        if count >= 10:
+            rows = np.concatenate([part.gather(np.arange(len(part)))[0] for part in parts])
+            np.testing.assert_array_equal(rows, store.gather(np.arange(count))[0])
 
 
 def test_stores_side_by_side_are_taken_as_they_are(tmp_path):
@@ -83,15 +83,16 @@ def test_stores_side_by_side_are_taken_as_they_are(tmp_path):
     assert found == [20, 5, 6]
 
 
-@pytest.mark.parametrize(("count", "taken"), [(7, 7), (30, 20)])
-def test_of_a_test_store_the_protocols_number_is_taken(tmp_path, monkeypatch, count, taken):
+def test_a_test_store_is_limited_to_the_number_of_the_protocol(tmp_path, monkeypatch):
     monkeypatch.setattr(splits, "TEST_IMAGES", 20)
-    for name in ("train", "validation", "test"):
-        store = write_store(NoiseSource(count), tmp_path / name)
-    found = open_split(TETROMINOES, "test", tmp_path)
-    assert len(found) == taken
-    np.testing.assert_array_equal(found.gather(np.arange(taken))[0], store.gather(np.arange(taken))[0])
-    assert len(open_split(TETROMINOES, "train", tmp_path)) == count
+    for count, taken in ((7, 7), (30, 20)):
+        folder = tmp_path / str(count)
+        for name in ("train", "validation", "test"):
+            store = write_store(NoiseSource(count), folder / name)
+        found = open_split(TETROMINOES, "test", folder)
+        assert len(found) == taken
+        np.testing.assert_array_equal(found.gather(np.arange(taken))[0], store.gather(np.arange(taken))[0])
+        assert len(open_split(TETROMINOES, "train", folder)) == count
 
 
 class SortedImages(OwnImages):
@@ -107,64 +108,53 @@ class SortedImages(OwnImages):
 def test_a_users_images_are_shuffled_before_they_are_divided(tmp_path):
     write_store(SortedImages(300), tmp_path / "store")
 
-    def parts(shuffle):
-        found = [
-            open_split(TETROMINOES, split, tmp_path / "store", shuffle=shuffle)
-            for split in ("train", "validation", "test")
-        ]
+    def parts():
+        found = [open_split(TETROMINOES, split, tmp_path / "store") for split in ("train", "validation", "test")]
         return [part.gather(np.arange(len(part)))[0] for part in found]
 
-    first, again, before = parts(True), parts(True), parts(False)
+    first, again = parts(), parts()
     assert [len(part) for part in first] == [240, 30, 30]
     assert len({image.tobytes() for part in first for image in part}) == 300, "every image is in one part"
     for part, same in zip(first, again, strict=True):
         np.testing.assert_array_equal(part, same)
         assert 0.2 < part[:, 1, 1, 0].mean() < 0.8, "of both kinds"
-    assert before[2][:, 1, 1, 0].min() == 1, "the last by name, as runs have it that know of no division"
     numbers = first[2][:5, 0, 0, :2].astype(int) @ [256, 1]
-    assert numbers.tolist() == [164, 180, 259, 255, 218], "runs of before kept these for the test"
+    assert numbers.tolist() == [164, 180, 259, 255, 218], "the division is frozen"
 
 
 def test_published_and_generated_stores_keep_their_order(tmp_path):
-    write_store(NoiseSource(40), tmp_path / "store")
-    for split in ("train", "validation", "test"):
-        shuffled, plain = (open_split(TETROMINOES, split, tmp_path / "store", shuffle=flag) for flag in (True, False))
-        np.testing.assert_array_equal(*(part.gather(np.arange(len(part)))[0] for part in (shuffled, plain)))
-    assert not splits.holds_own_images(tmp_path / "store")
-    write_store(OwnImages(12), tmp_path / "mine" / "train")
-    assert splits.holds_own_images(tmp_path / "mine")
-    assert not splits.holds_own_images(tmp_path / "nowhere")
+    store = write_store(NoiseSource(40), tmp_path / "store")
+    parts = [open_split(TETROMINOES, split, tmp_path / "store") for split in ("train", "validation", "test")]
+    images = np.concatenate([part.gather(np.arange(len(part)))[0] for part in parts])
+    np.testing.assert_array_equal(images, store.gather(np.arange(40))[0])
 
 
 @pytest.mark.parametrize("source", [NoiseSource, OwnImages])
-@pytest.mark.parametrize(
-    ("beside", "sizes"),
-    [((), (32, 4, 4)), (("test",), (36, 4, 7)), (("validation",), (36, 7, 4)), (("val",), (36, 7, 4))],
-)
-def test_what_is_taken_from_train_is_not_trained_on(tmp_path, source, beside, sizes):
-    store = write_store(source(40), tmp_path / "train")
-    for name in beside:
-        write_store(NoiseSource(7, seed=9), tmp_path / name)
-    parts = [open_split(TETROMINOES, split, tmp_path, shuffle=True) for split in ("train", "validation", "test")]
-    assert tuple(len(part) for part in parts) == sizes
-    images = [{image.tobytes() for image in part.gather(np.arange(len(part)))[0]} for part in parts]
-    assert not images[0] & (images[1] | images[2])
-    of_train = {image.tobytes() for image in store.gather(np.arange(40))[0]}
-    assert len(of_train) == 40
-    assert of_train <= set.union(*images), "every image has a use"
+def test_what_is_taken_from_train_is_not_trained_on(tmp_path, source):
+    cases = {None: (32, 4, 4), "test": (36, 4, 7), "validation": (36, 7, 4), "val": (36, 7, 4)}
+    for beside, sizes in cases.items():
+        folder = tmp_path / str(beside)
+        store = write_store(source(40), folder / "train")
+        if beside:
+            write_store(NoiseSource(7, seed=9), folder / beside)
+        parts = [open_split(TETROMINOES, split, folder) for split in ("train", "validation", "test")]
+        assert tuple(len(part) for part in parts) == sizes
+        images = [{image.tobytes() for image in part.gather(np.arange(len(part)))[0]} for part in parts]
+        assert not images[0] & (images[1] | images[2])
+        of_train = {image.tobytes() for image in store.gather(np.arange(40))[0]}
+        assert len(of_train) == 40
+        assert of_train <= set.union(*images), "every image has a use"
 
 
-def test_a_few_images_train_and_are_watched(tmp_path):
+def test_a_few_images_both_train_and_validate(tmp_path):
     write_store(NoiseSource(9), tmp_path / "train")
     assert [len(open_split(TETROMINOES, split, tmp_path)) for split in ("train", "validation")] == [9, 9]
 
 
-@pytest.mark.parametrize("name", ["birds", "flowers"])
-@pytest.mark.parametrize("split", ["train", "validation", "test"])
-def test_photographs_are_not_generated(name, split):
-    advice = rf"^{name} are photographs.*`coca import {name} DIR --out STORE`.*--data STORE"
-    with pytest.raises(ValueError, match=advice):
-        open_split(DataConfig(name), split)
+def test_photographs_are_not_generated():
+    for name in ("birds", "flowers"):
+        with pytest.raises(ValueError, match=rf"^{name} are photographs.*`coca import {name} DIR --out STORE`.*--data"):
+            open_split(DataConfig(name), "train")
 
 
 def test_samples_outside_of_a_part_are_refused(tmp_path):

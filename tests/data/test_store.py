@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def test_samples_and_facts_come_back(shared: Store) -> None:
+def test_samples_and_metadata_come_back(shared: Store) -> None:
     source = NoiseSource(23)
     store = Store(shared.path)
     assert len(store) == 23
@@ -42,7 +43,7 @@ def test_samples_and_facts_come_back(shared: Store) -> None:
 
 
 @given(indices=st.lists(st.integers(0, 22), max_size=40))
-def test_gather_is_indexing_in_the_order_asked_for(shared: Store, indices: list[int]) -> None:
+def test_gather_equals_indexing(shared: Store, indices: list[int]) -> None:
     images, labels = shared.gather(np.array(indices, dtype=np.int64))
     assert images.shape == (len(indices), 5, 7, 3)
     for i, index in enumerate(indices):
@@ -126,35 +127,34 @@ def _swap_shards(folder: Path) -> None:
     second.write_bytes(content)
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (_truncate, r"shard-00002\.images\.npy is damaged: expected 548 bytes, found 543"),
-        (
-            lambda folder: (folder / "shard-00005.factors.npz").unlink(),
-            r"shard-00005\.factors\.npz is missing",
-        ),
-        (_flip("shard-00001.images.npy"), r"shard-00001\.images\.npy was altered: expected sha256"),
-        (_flip("shard-00001.labels.npy"), r"shard-00001\.labels\.npy was altered: expected sha256"),
-        (_flip("shard-00003.factors.npz"), r"shard-00003\.factors\.npz was altered: expected sha256"),
-        (_swap_shards, r"shard-0000[01]\.labels\.npy was altered"),
-        (_edit_meta(background_labels=1), r"meta\.json was altered"),
-        (_edit_meta(version=99), r"meta\.json has format version 99, expected 1"),
-        (_edit_meta(format="tar"), r"meta\.json does not describe a store"),
-        (lambda folder: (folder / "meta.json").write_text("{"), r"meta\.json is damaged: expected JSON"),
-        (lambda folder: (folder / "meta.json").write_text("[]"), r"meta\.json does not describe a store"),
-        (lambda folder: (folder / "meta.json").write_bytes(b"\xff\xfe\x00"), r"meta\.json is damaged"),
-        (lambda folder: (folder / "meta.json").unlink(), r"is not a store: meta\.json is missing"),
-    ],
-)
-def test_damage_is_one_line_that_names_the_file(folder: Path, damage: Callable[[Path], object], message: str) -> None:
-    damage(folder)
-    with pytest.raises(ValueError, match=message) as caught:
-        Store(folder)
-    assert "\n" not in str(caught.value)
+DAMAGES: list[tuple[Callable[[Path], object], str]] = [
+    (_truncate, r"shard-00002\.images\.npy is damaged: expected 548 bytes, found 543"),
+    (lambda folder: (folder / "shard-00005.factors.npz").unlink(), r"shard-00005\.factors\.npz is missing"),
+    (_flip("shard-00001.images.npy"), r"shard-00001\.images\.npy was altered: expected sha256"),
+    (_flip("shard-00001.labels.npy"), r"shard-00001\.labels\.npy was altered: expected sha256"),
+    (_flip("shard-00003.factors.npz"), r"shard-00003\.factors\.npz was altered: expected sha256"),
+    (_swap_shards, r"shard-0000[01]\.labels\.npy was altered"),
+    (_edit_meta(background_labels=1), r"meta\.json was altered"),
+    (_edit_meta(version=99), r"meta\.json has format version 99, expected 1"),
+    (_edit_meta(format="tar"), r"meta\.json does not describe a store"),
+    (lambda folder: (folder / "meta.json").write_text("{"), r"meta\.json is damaged: expected JSON"),
+    (lambda folder: (folder / "meta.json").write_text("[]"), r"meta\.json does not describe a store"),
+    (lambda folder: (folder / "meta.json").write_bytes(b"\xff\xfe\x00"), r"meta\.json is damaged"),
+    (lambda folder: (folder / "meta.json").unlink(), r"is not a store: meta\.json is missing"),
+]
 
 
-def test_no_store_at_all_is_said(tmp_path: Path) -> None:
+def test_damage_is_one_line_that_names_the_file(folder: Path, tmp_path: Path) -> None:
+    for number, (damage, message) in enumerate(DAMAGES):
+        copy = tmp_path / str(number)
+        shutil.copytree(folder, copy)
+        damage(copy)
+        with pytest.raises(ValueError, match=message) as caught:
+            Store(copy)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nowhere is not a store"):
         Store(tmp_path / "nowhere")
     (tmp_path / "file").touch()
@@ -162,7 +162,7 @@ def test_no_store_at_all_is_said(tmp_path: Path) -> None:
         Store(tmp_path / "file")
 
 
-def test_without_verify_only_sizes_are_checked_until_asked(folder: Path) -> None:
+def test_without_verify_only_sizes_are_checked(folder: Path) -> None:
     _flip("shard-00001.images.npy")(folder)
     store = Store(folder, verify=False)
     with pytest.raises(ValueError, match="was altered"):

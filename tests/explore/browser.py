@@ -1,4 +1,4 @@
-"""A real browser, Debian's chromium, and what it knows of the page."""
+"""A real browser, Debian's chromium, and the state of the page."""
 
 from __future__ import annotations
 
@@ -9,61 +9,65 @@ from pathlib import Path
 
 import pytest
 
+PATIENCE = 120
+"""Seconds after which a test fails; a busy machine needs many."""
 DROP = """async ([data, name]) => {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
   const carried = new DataTransfer();
   carried.items.add(new File([bytes], name, { type: "image/png" }));
   const { state } = await import("/page/store.js");
-  const before = state.found, start = performance.now();
+  const before = state.explanation;
   document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
-  while (performance.now() - start < 20000) {
+  for (;;) {
     await new Promise(requestAnimationFrame);
-    if (state.problems.picture) return null;
-    if (state.found && state.found !== before && state.found.image.key === state.key) break;
+    if (state.problems.picture) return false;
+    if (state.explanation && state.explanation !== before && state.explanation.image.key === state.key) return true;
   }
-  await new Promise(requestAnimationFrame);
-  return performance.now() - start;
 }"""
-"""Drops an image on the page; milliseconds until its segments are drawn, or null where it is refused."""
+"""Drops an image on the page, and waits for its segments; false if it is refused."""
 
 
 def chromium() -> str:
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
-        pytest.skip("no chromium here; Debian's package `chromium` has one")
+        pytest.skip("chromium was not found")
     return found
 
 
-def drop(page, data: bytes, name: str = "dropped.png") -> float | None:
-    """Milliseconds from the drop to the overlay."""
-    answer: float | None = page.evaluate(DROP, [base64.b64encode(data).decode(), name])
+def drop(page, data: bytes, name: str = "dropped.png") -> bool:
+    """Drop an image on the page; False if it is refused."""
+    answer: bool = page.evaluate(DROP, [base64.b64encode(data).decode(), name])
     return answer
 
 
-def state(page, words: str):
-    """Something of what the page knows."""
-    return page.evaluate(f"() => import('/page/store.js').then(({{ state }}) => {words})")
+def state(page, expression: str):
+    """The value of an expression of the page's state."""
+    return page.evaluate(f"() => import('/page/store.js').then(({{ state }}) => {expression})")
 
 
-def until(page, words: str, seconds: float = 30) -> None:
-    """Wait for something to be true of what the page knows."""
+def until(page, expression: str, seconds: float = PATIENCE) -> None:
+    """Wait until an expression of the page's state is true."""
     end = time.monotonic() + seconds
-    while not state(page, f"Boolean({words})"):
-        assert time.monotonic() < end, f"never: {words}"
+    while not state(page, f"Boolean({expression})"):
+        assert time.monotonic() < end, f"never: {expression}"
         page.wait_for_timeout(20)
 
 
 def ready(page, name: str | None = None) -> None:
-    """Wait until an image, of a name or any, and its labels are there."""
-    until(page, "state.found && state.labels && state.found.image.key === state.key")
-    if name is not None:
-        until(page, f"state.labels && state.found?.image.name === {name!r} && state.found.image.key === state.key")
+    """Wait until an image, of a given name or any, and its labels have arrived."""
+    expression = "state.explanation && state.labels && state.explanation.image.key === state.key"
+    until(page, expression + (f" && state.explanation.image.name === {name!r}" if name is not None else ""))
+
+
+def drawn(page) -> None:
+    """Wait until all changes so far are drawn: they are before the next frame."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def point(page, row: float, column: float) -> tuple[float, float]:
-    """Where a pixel of the image lies in the window."""
+    """Position in the window of a pixel of the image."""
     box = page.locator("#picture").bounding_box()
-    size = state(page, "state.found.image")
+    size = state(page, "state.explanation.image")
     left = box["x"] + (column + 0.5) * box["width"] / size["width"]
     return left, box["y"] + (row + 0.5) * box["height"] / size["height"]
 
@@ -72,7 +76,7 @@ def write_scenes(folder: Path, name: str, count: int, seed: int = 11) -> list:
     """Scenes of a generator as files."""
     from PIL import Image
 
-    from cocanet.data.scenes import make_scenes
+    from cocanet.data.generators import make_scenes
 
     folder.mkdir(parents=True, exist_ok=True)
     scenes = make_scenes(name, count=count, seed=seed)

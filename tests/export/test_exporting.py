@@ -1,4 +1,4 @@
-"""Exported files give what the model gives, whatever it is made of."""
+"""Exported files predict what the model predicts, for every kind of model."""
 
 import subprocess
 import sys
@@ -10,25 +10,27 @@ import numpy as np
 import pytest
 import torch
 
-from cocanet.config import DataConfig, Preset
+from cocanet.config import DataConfig, Preset, RefineConfig
+from cocanet.export.export_settings import ExportSettings
 from cocanet.export.exporting import export_model
 from cocanet.export.graph import check_exportable
-from cocanet.export.parity import pictures
-from cocanet.export.settings import ExportSettings
+from cocanet.export.parity import synthetic_images
+from cocanet.io.trained import open_model
+from cocanet.io.weights import write_weights
 from cocanet.models.build import build
-from cocanet.segment.exported import Head
-from cocanet.segment.levels import level_masks
-from cocanet.segment.loading import load
-from cocanet.weights import open_model, write_weights
-from tests.export.models import MODELS, WITH_DECODER
-from tests.models.rivals.rivals import bo_qsa, inv_sa, slot_attention, tiny_config
+from cocanet.predict import load
+from cocanet.predict.onnx_segmenter import ExportMetadata
+from cocanet.predict.segmenter import level_masks
+from cocanet.refine import refine
+from tests.export.models import MODELS, REFINED, WITH_DECODER
+from tests.models.baselines.baselines import bo_qsa, inv_sa, slot_attention, tiny_config
 from tests.tiny import small
 
 ROOT = Path(__file__).parents[2]
 
 
 def export(folder: Path, format: str, *names: str) -> str:
-    """Run `tests.export.models`; what it printed."""
+    """Run `tests.export.models`; returns its output."""
     pytest.importorskip("onnxscript", reason="exporting needs the extra cocanet[onnx]")
     done = subprocess.run(
         [sys.executable, "-m", "tests.export.models", str(folder), format, *names],
@@ -44,28 +46,33 @@ def export(folder: Path, format: str, *names: str) -> str:
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")
-    said = export(folder, "onnx", "dynamic", "feedback", "tokens")
-    assert said.count("every pixel has the same slot") == 3
+    output = export(folder, "onnx", "dynamic", "frame", "tokens")
+    assert output.count("every pixel has the same slot") == 3
     return folder
 
 
 def outputs(name: str, folder: Path, images: np.ndarray) -> dict[str, np.ndarray]:
-    """All that an export may have, from the model."""
+    """All outputs of an export, from the model itself."""
     model = open_model(folder / f"{name}.safetensors").model
     with torch.inference_mode():
         out = model(torch.from_numpy(images))
-        found = model.encode(torch.from_numpy(images))
-        parts = [level_masks(found, level, model.config.image_size) for level in range(1, len(found.levels))]
+    if name in REFINED:
+        encoder, decoder = (
+            refine(masks, torch.from_numpy(images), out.in_use, RefineConfig())
+            for masks in (out.encoder_masks, out.decoder_masks)
+        )
+        out = replace(out, encoder_masks=encoder, decoder_masks=decoder)
     wanted = {"masks": out.encoder_masks, "slots": out.slots, "in_use": out.in_use}
-    for level, part in enumerate(parts, 1):
-        wanted |= {f"level_{level}_masks": part.masks, f"level_{level}_features": part.vectors}
+    for level in range(1, len(out.levels)):
+        masks, features = level_masks(out.levels, level, model.config.image_size)
+        wanted |= {f"level_{level}_masks": masks, f"level_{level}_features": features}
     if name in WITH_DECODER:
-        wanted |= {"decoder_masks": out.decoder_masks, "reconstruction": out.reconstruction}
+        wanted |= {"decoder_masks": out.decoder_masks, "reconstruction": out.reconstruction.clamp(0, 1)}
     return {name: value.numpy() for name, value in wanted.items()}
 
 
 def agreeing(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], tolerance: float) -> np.ndarray:
-    """Whether each image's every output is the same, those of lower levels aside: in most of their values."""
+    """Whether all outputs of each image agree; lower levels need to agree in most values only."""
     assert list(found) == list(expected)
     same = np.ones(len(expected["masks"]), dtype=bool)
     for name, value in expected.items():
@@ -80,20 +87,20 @@ def agreeing(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], tole
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dynamic", "feedback", "tokens"])
+@pytest.mark.parametrize("name", ["dynamic", "frame", "tokens"])
 def test_every_output_is_the_models(name, exported):
-    """Of 40 pictures, in batches of several sizes; untrained weights leave a few of them to rounding."""
+    """On 24 images in batches of several sizes; with untrained weights rounding decides a few of them."""
     segmenter = load(exported / f"{name}.onnx")
-    images = pictures(MODELS[name].image_size, 40, seed=5)
+    images = synthetic_images(MODELS[name].image_size, 24, seed=5)
     same = []
-    for batch in np.split(images, [1, 4, 21]):
+    for batch in np.split(images, [1, 4]):
         same.append(agreeing(segmenter.run(batch), outputs(name, exported, batch), 1e-3))
     assert np.concatenate(same).mean() > 0.85
 
 
 @pytest.mark.slow
 def test_dynamic_slots_differ_from_image_to_image(exported):
-    in_use = load(exported / "dynamic.onnx").run(pictures(MODELS["dynamic"].image_size, 20))["in_use"]
+    in_use = load(exported / "dynamic.onnx").run(synthetic_images(MODELS["dynamic"].image_size, 20))["in_use"]
     assert in_use.shape == (20, 6)
     assert len(np.unique(in_use.sum(1))) > 1
 
@@ -101,8 +108,8 @@ def test_dynamic_slots_differ_from_image_to_image(exported):
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"masks": "decoder"}, {"level": 1}])
 def test_segmentations_are_the_same(exported, options):
-    ours, theirs = load(exported / "feedback.onnx"), load(exported / "feedback.safetensors")
-    images = list((255 * pictures((24, 30), 12, seed=2)).round().astype(np.uint8).transpose(0, 2, 3, 1))
+    ours, theirs = load(exported / "frame.onnx"), load(exported / "frame.safetensors")
+    images = list((255 * synthetic_images((24, 30), 8, seed=2)).round().astype(np.uint8).transpose(0, 2, 3, 1))
     pairs = list(zip(ours.segment(images, **options), theirs.segment(images, **options), strict=True))
     same = [np.array_equal(one.labels, other.labels) for one, other in pairs]
     assert np.mean(same) > 0.8
@@ -113,42 +120,52 @@ def test_segmentations_are_the_same(exported, options):
 
 @pytest.mark.slow
 def test_a_program_of_torch(tmp_path):
-    """It is loaded without cocanet's own code, says what it is, and holds no path of whoever made it."""
-    assert "every pixel has the same slot" in export(tmp_path, "torch", "feedback")
+    """It loads without cocanet's own code, has its metadata, and holds no path of its author."""
+    assert "every pixel has the same slot" in export(tmp_path, "torch", "frame")
     extra = {"cocanet.json": ""}
-    program = torch.export.load(tmp_path / "feedback.pt2", extra_files=extra)
-    head = Head.from_json(extra["cocanet.json"], "feedback.pt2")
-    assert head.preset.name == "feedback"
-    images = pictures(MODELS["feedback"].image_size, 6, seed=5)
-    found = dict(zip(head.outputs, (x.numpy() for x in program.module()(torch.from_numpy(images))), strict=True))
-    assert agreeing(found, outputs("feedback", tmp_path, images), 1e-3).mean() > 0.8
-    with zipfile.ZipFile(tmp_path / "feedback.pt2") as archive:
+    program = torch.export.load(tmp_path / "frame.pt2", extra_files=extra)
+    metadata = ExportMetadata.from_json(extra["cocanet.json"], "frame.pt2")
+    assert metadata.preset.name == "frame"
+    images = synthetic_images(MODELS["frame"].image_size, 6, seed=5)
+    found = dict(zip(metadata.outputs, (x.numpy() for x in program.module()(torch.from_numpy(images))), strict=True))
+    assert agreeing(found, outputs("frame", tmp_path, images), 1e-3).mean() > 0.8
+    with zipfile.ZipFile(tmp_path / "frame.pt2") as archive:
         assert not any(str(ROOT).encode() in archive.read(name) for name in archive.namelist())
 
 
 @pytest.mark.slow
 def test_metadata(exported):
     onnx = pytest.importorskip("onnx")
-    file = onnx.load(exported / "feedback.onnx")
+    file = onnx.load(exported / "frame.onnx")
     onnx.checker.check_model(file, full_check=True)
     assert file.producer_name == "cocanet"
     assert file.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
     (entry,) = (entry for entry in file.metadata_props if entry.key == "cocanet")
-    head = Head.from_json(entry.value, "feedback.onnx")
-    assert head.preset == open_model(exported / "feedback.safetensors").preset
-    assert head.notes == {"step": 7, "commit": "abc"}
-    assert head.weights == "feedback.safetensors"
-    assert list(head.outputs) == [output.name for output in file.graph.output]
-    assert str(ROOT).encode() not in (exported / "feedback.onnx").read_bytes()
+    metadata = ExportMetadata.from_json(entry.value, "frame.onnx")
+    assert metadata.preset == open_model(exported / "frame.safetensors").preset
+    assert not metadata.refined
+    assert metadata.notes == {"step": 7, "commit": "abc"}
+    assert metadata.weights == "frame.safetensors"
+    assert list(metadata.outputs) == [output.name for output in file.graph.output]
+    assert str(ROOT).encode() not in (exported / "frame.onnx").read_bytes()
 
 
-def test_what_no_graph_can_carry_is_refused(tmp_path):
+@pytest.mark.slow
+def test_a_file_with_refinement_always_refines(exported):
+    segmenter, image = load(exported / "dynamic.onnx"), np.zeros((20, 10, 3), np.uint8)
+    assert segmenter.metadata.refined
+    assert segmenter.segment(image).refined
+    assert segmenter.segment(image, refine=True).refined
+    assert not segmenter.segment(image, level=1).refined
+
+
+def test_models_without_a_graph_are_refused(tmp_path):
     random = Preset("random", small(anchors="random"), DataConfig("tetrominoes"))
     with pytest.raises(ValueError, match=r"random \(RAS\); export weights of a preset without -ras"):
         check_exportable(random, "mine")
-    for rival in (slot_attention(), inv_sa(), bo_qsa(), tiny_config()):
-        with pytest.raises(ValueError, match=f"mine is a {rival.kind}"):
-            check_exportable(Preset("rival", rival, DataConfig("tetrominoes")), "mine")
+    for baseline in (slot_attention(), inv_sa(), bo_qsa(), tiny_config()):
+        with pytest.raises(ValueError, match=f"mine is a {baseline.kind}"):
+            check_exportable(Preset("baseline", baseline, DataConfig("tetrominoes")), "mine")
     path = tmp_path / "a.safetensors"
     write_weights(path, random, build(random, seed=0).state_dict(), {})
     with pytest.raises(ValueError, match="at random"):
@@ -156,14 +173,14 @@ def test_what_no_graph_can_carry_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_that_finds_something_else_is_not_left_behind(tmp_path, monkeypatch):
+def test_a_file_with_other_predictions_is_not_written(tmp_path, monkeypatch):
     made = Preset("small", small(), DataConfig("tetrominoes"))
     path = tmp_path / "a.safetensors"
     write_weights(path, made, build(made, seed=0).state_dict(), {})
     monkeypatch.setattr("cocanet.export.exporting.trace", lambda *_: None)
     monkeypatch.setattr("cocanet.export.exporting.write_onnx", lambda path, *_: path.write_bytes(b"graph"))
 
-    def wrong(path, head):
+    def wrong(path, metadata):
         assert path.read_bytes() == b"graph"
         return lambda images: {"masks": np.zeros((len(images), 4, 8, 12)), "slots": np.zeros((len(images), 4, 16))}
 
@@ -173,7 +190,7 @@ def test_a_file_that_finds_something_else_is_not_left_behind(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_torch_cannot_translate_is_said_in_a_line(tmp_path, monkeypatch):
+def test_errors_of_the_translation_have_one_line(tmp_path, monkeypatch):
     made = Preset("small", small(), DataConfig("tetrominoes"))
     path = tmp_path / "a.safetensors"
     write_weights(path, made, build(made, seed=0).state_dict(), {})
@@ -182,25 +199,18 @@ def test_what_torch_cannot_translate_is_said_in_a_line(tmp_path, monkeypatch):
         raise RuntimeError("no word for it\nand much more")
 
     monkeypatch.setattr("cocanet.export.exporting.trace", trace)
-    with pytest.raises(ValueError, match=r"^torch \S+ could not carry this model: no word for it$"):
+    with pytest.raises(ValueError, match=r"^torch \S+ could not export this model: no word for it$"):
         export_model(path, ExportSettings(out=tmp_path / "a.onnx"))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
+def test_settings():
+    for wrong, message in (
         ({"format": "onnx", "out": Path("a.pt2")}, r"a file for onnx ends in \.onnx; got a\.pt2"),
         ({"format": "torch", "out": Path("a.onnx")}, r"ends in \.pt2"),
         ({"slots": 0}, "slots must be at least 1"),
-        ({"feedback": -1}, "0 or more rounds"),
-        ({"images": 0}, "at least one picture"),
-    ],
-)
-def test_settings(wrong, said):
-    with pytest.raises(ValueError, match=said):
-        ExportSettings(**wrong)
-
-
-def test_names_of_files():
+        ({"images": 0}, "at least one image"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ExportSettings(**wrong)
     assert ExportSettings().path("tetrominoes") == Path("tetrominoes.onnx")
     assert replace(ExportSettings(), format="torch").path("runs/best.safetensors") == Path("best.pt2")

@@ -17,8 +17,8 @@ def random_problem(seed: int, nodes: int = 12):
     return scores, affinities
 
 
-def run(scores, affinities, count, stop_below=0.0):
-    anchors = choose_anchors(scores, torch.arange(len(scores)), lambda index: affinities[index], count, stop_below)
+def run(scores, affinities, count, scope_threshold=0.0):
+    anchors = choose_anchors(scores, torch.arange(len(scores)), lambda index: affinities[index], count, scope_threshold)
     return anchors, break_stick(affinities[anchors.nodes], anchors.wanted)
 
 
@@ -35,8 +35,8 @@ def test_fixed_count_agrees_with_the_algorithm(seed, count):
 @pytest.mark.parametrize("seed", range(5))
 def test_early_stop_agrees_with_the_algorithm_and_pads(seed):
     scores, affinities = random_problem(seed)
-    anchors, masks = run(scores, affinities, 10, stop_below=0.2)
-    chosen, expected = equations.cluster(scores.numpy(), affinities.numpy(), 10, stop_below=0.2)
+    anchors, masks = run(scores, affinities, 10, scope_threshold=0.2)
+    chosen, expected = equations.cluster(scores.numpy(), affinities.numpy(), 10, scope_threshold=0.2)
     used = clusters_in_use(anchors.wanted)
     assert 1 < len(expected) < 11
     assert used.tolist() == [True] * len(expected) + [False] * (11 - len(expected))
@@ -45,10 +45,18 @@ def test_early_stop_agrees_with_the_algorithm_and_pads(seed):
     assert (masks[~used] == 0).all()
 
 
+def test_a_scope_of_exactly_the_threshold_goes_on():
+    """Each anchor halves the scope: 1, 1/2, 1/4, ..."""
+    affinities = torch.full((8, 8), 0.5)
+    for threshold, wanted in ((0.25, 3), (0.250001, 2), (0.5, 2), (0.500001, 1)):
+        anchors, _ = run(torch.ones(8), affinities, 5, scope_threshold=threshold)
+        assert int(anchors.wanted.sum()) == wanted, threshold
+
+
 @given(st.integers(1, 9), st.integers(0, 6), st.floats(0, 0.9), st.integers(0, 2**16))
-def test_masks_sum_to_one(nodes, count, stop_below, seed):
+def test_masks_sum_to_one(nodes, count, scope_threshold, seed):
     scores, affinities = random_problem(seed, nodes)
-    _, masks = run(scores.float(), affinities.float(), count, stop_below)
+    _, masks = run(scores.float(), affinities.float(), count, scope_threshold)
     assert masks.shape == (count + 1, nodes)
     torch.testing.assert_close(masks.sum(0), torch.ones(nodes), atol=1e-6, rtol=0)
     assert masks.min() >= 0
@@ -86,3 +94,10 @@ def test_only_candidates_are_chosen():
     candidates = torch.tensor([2, 5, 7])
     anchors = choose_anchors(scores[candidates], candidates, lambda index: affinities[index], 3)
     assert set(anchors.nodes.tolist()) <= {2, 5, 7}
+
+
+def test_an_anchor_is_wanted_while_the_scope_is_exactly_at_the_threshold():
+    """Affinities of a half leave ½, ¼, ⅛ of the scope; these are exact."""
+    affinities = torch.full((4, 4), 0.5, dtype=torch.float64)
+    anchors, _ = run(torch.ones(4, dtype=torch.float64), affinities, 4, scope_threshold=0.25)
+    assert anchors.wanted.tolist() == [True, True, True, False]

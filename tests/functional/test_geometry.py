@@ -8,16 +8,32 @@ from tests.functional.scenes import as_nodes, random_geometry
 from tests.reference import equations
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_agrees_with_the_equations(seed):
+@pytest.mark.parametrize("rule", ["parallel-axis", "printed", "released"])
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_the_equations(seed, rule):
     geometry = random_geometry(10, seed)
     masks = torch.rand(4, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    ours = pool_geometry(masks, geometry)
+    ours = pool_geometry(masks, geometry, rule)
     for k in range(4):
-        node = equations.pool_geometry(masks[k].numpy(), as_nodes(geometry))
+        node = equations.pool_geometry(masks[k].numpy(), as_nodes(geometry), rule)
         expected = (node.area, node.density, node.inertia, node.row, node.column)
         found = (*(float(x[k]) for x in ours[:3]), *ours.position[k].tolist())
         np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_the_three_readings_of_inertia():
+    """A row of five pixels of density 1: ΣI is 5/6, and the parallel-axis term Σx² is 10."""
+    pixels = pixel_geometry(1, 5, dtype=torch.float64)
+    nodes = Geometry(*(x.flatten() for x in pixels[:3]), pixels.position.flatten(0, 1))
+    faint = nodes._replace(density=torch.full((5,), 0.5, dtype=torch.float64))
+    ones = torch.ones(1, 5, dtype=torch.float64)
+    for rule, of_full, of_faint in (
+        ("printed", 5 / 6, 5 / 6),
+        ("released", 5 / 6 + 10, 0.5 * (5 / 6) + 5),
+        ("parallel-axis", 5 / 6 + 10, 5 / 6 + 5),
+    ):
+        assert pool_geometry(ones, nodes, rule).inertia.item() == pytest.approx(of_full), rule
+        assert pool_geometry(ones, faint, rule).inertia.item() == pytest.approx(of_faint), rule
 
 
 def test_a_block_of_pixels_has_the_inertia_of_a_rectangle():

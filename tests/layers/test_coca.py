@@ -63,7 +63,7 @@ def test_equal_features_give_finite_values_and_gradients(clusters):
 def test_clusters_without_mass_are_finite():
     module = layer(clusters=2)
     nodes = torch.randn(2, 5, 16, 16, requires_grad=True)
-    found = module(nodes, pixels(4, 4), clusters=12, stop_below=0.3)
+    found = module(nodes, pixels(4, 4), clusters=12, scope_threshold=0.3)
     assert (~found.in_use).any()
     assert (found.masks[~found.in_use] == 0).all()
     found.features.square().sum().backward()
@@ -84,11 +84,10 @@ def test_a_window_of_one_pixel():
     assert nodes.grad.isfinite().all()
 
 
-def test_sharpening_is_a_higher_temperature_at_evaluation_only():
+def test_another_temperature_is_that_of_a_layer_with_it():
     nodes = torch.randn(1, 2, 16, 16)
-    plain, sharpened, hot = layer(), layer(sharpen=3.0), CocaLayer(16, (4, 4), 1, 3, 3.0)
+    plain, hot = layer(), CocaLayer(16, (4, 4), 1, 3, 3.0)
     hot.load_state_dict(plain.state_dict())
-    trained, tight = (made.train()(nodes, pixels(4, 4)).masks for made in (plain, hot))
-    assert torch.equal(sharpened.train()(nodes, pixels(4, 4)).masks, trained)
-    assert torch.equal(sharpened.eval()(nodes, pixels(4, 4)).masks, tight)
-    assert not torch.allclose(trained, tight, atol=1e-3)
+    expected = hot(nodes, pixels(4, 4)).masks
+    assert torch.equal(plain(nodes, pixels(4, 4), temperature=3.0).masks, expected)
+    assert not torch.allclose(plain(nodes, pixels(4, 4)).masks, expected, atol=1e-3)

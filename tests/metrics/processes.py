@@ -1,4 +1,4 @@
-"""What each of two processes does to score its share of the images."""
+"""Work of each of two processes that score their shares of the images."""
 
 import torch
 import torch.distributed as dist
@@ -9,7 +9,7 @@ from cocanet.models.output import Output
 
 
 def scene(images: int, seed: int = 0, slots: int = 5) -> tuple[Output, torch.Tensor, torch.Tensor]:
-    """An untrained model's idea of random scenes, of which some have no foreground."""
+    """Random scenes, some without foreground, and random masks."""
     rng = torch.Generator().manual_seed(seed)
     labels = torch.randint(0, 4, (images, 8, 8), generator=rng)
     labels[::3] = 0
@@ -21,13 +21,13 @@ def scene(images: int, seed: int = 0, slots: int = 5) -> tuple[Output, torch.Ten
         decoder_masks=decoder_masks,
         encoder_masks=encoder_masks,
         in_use=in_use,
-        mixture=torch.randn(images, 3, 8, 8, generator=rng),
+        reconstruction=torch.randn(images, 3, 8, 8, generator=rng),
     )
     return output, labels, torch.rand(images, 3, 8, 8, generator=rng)
 
 
 def part(output: Output, rows: slice) -> Output:
-    fields = ("slots", "slot_images", "decoder_masks", "encoder_masks", "in_use", "mixture")
+    fields = ("slots", "slot_images", "decoder_masks", "encoder_masks", "in_use", "reconstruction")
     return Output(**{name: getattr(output, name)[rows] for name in fields})
 
 

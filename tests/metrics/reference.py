@@ -1,4 +1,4 @@
-"""The mask scores of one image, by loops over sets of pixels."""
+"""Mask scores of one image by loops over sets of pixels."""
 
 import math
 

@@ -37,7 +37,7 @@ def fast_overlaps(truth: np.ndarray, predicted: np.ndarray, background_labels: i
 
 
 def random_maps(seed: int, images: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """Label maps that agree by any amount, of few or many labels."""
+    """Label maps that agree to any degree, with few or many labels."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, rng.integers(1, SEGMENTS + 1, (images, 1, 1)), (images, 6, 5))
     predicted = rng.integers(0, rng.integers(1, SLOTS + 1, (images, 1, 1)), (images, 6, 5))
@@ -53,10 +53,9 @@ def assert_equal_to_loops(truth: np.ndarray, predicted: np.ndarray, background_l
         )
 
 
-@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("background_labels", [0, 1, 3])
-def test_agrees_with_a_loop(seed, background_labels):
-    assert_equal_to_loops(*random_maps(seed), background_labels)
+def test_agrees_with_a_loop(background_labels):
+    assert_equal_to_loops(*random_maps(background_labels, images=400), background_labels)
 
 
 @settings(deadline=None)
@@ -67,12 +66,12 @@ def test_corner_cases(data, height, width, background_labels):
     assert_equal_to_loops(truth, predicted, background_labels)
 
 
-def test_names_of_segments_do_not_matter():
+def test_scores_do_not_depend_on_the_numbers_of_labels():
     truth, predicted = random_maps(0, images=500)
     rng = np.random.default_rng(1)
     renamed = np.concatenate([[0], 1 + rng.permutation(SEGMENTS - 1)])[truth]
     slots = rng.permutation(SLOTS)
-    # Where slots tie for the background the first is taken, so names do matter there.
+    # Where slots tie for the background the first is taken, so numbers matter there.
     same = (
         slots[border_slot(torch.tensor(predicted), SLOTS)] == border_slot(torch.tensor(slots[predicted]), SLOTS).numpy()
     )

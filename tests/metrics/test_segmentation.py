@@ -20,10 +20,9 @@ def random_maps(seed: int, images: int = 40, pixels: int = 60) -> tuple[np.ndarr
     return truth, np.where(agree, truth, predicted)
 
 
-@pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("ignored", [0, 1, 4])
-def test_agrees_with_scikit_learn_and_a_loop(seed, ignored):
-    truth, predicted = random_maps(seed)
+def test_agrees_with_scikit_learn_and_a_loop(ignored):
+    truth, predicted = random_maps(ignored, images=300)
     table = contingency(torch.tensor(truth), torch.tensor(predicted), 5, 7)
     ari = adjusted_rand_index(table, ignored)
     covering = {by_area: segmentation_covering(table, ignored, by_area=by_area) for by_area in (False, True)}
@@ -53,51 +52,48 @@ def test_corner_cases(pairs, ignored):
         assert math.isnan(covering)
 
 
-@pytest.mark.parametrize("ignored", [0, 1, 2])
-def test_names_of_segments_do_not_matter(ignored):
+def test_scores_do_not_depend_on_the_numbers_of_labels():
     truth, predicted = random_maps(0)
     rng = np.random.default_rng(1)
-    renamed = np.concatenate([rng.permutation(ignored), ignored + rng.permutation(5 - ignored)])[truth]
-    shuffled = rng.permutation(7)[predicted]
-    first = contingency(torch.tensor(truth), torch.tensor(predicted), 5, 7)
-    second = contingency(torch.tensor(renamed), torch.tensor(shuffled), 5, 7)
-    torch.testing.assert_close(adjusted_rand_index(first, ignored), adjusted_rand_index(second, ignored))
-    for by_area in (False, True):
-        torch.testing.assert_close(
-            segmentation_covering(first, ignored, by_area=by_area),
-            segmentation_covering(second, ignored, by_area=by_area),
-        )
+    for ignored in (0, 1, 2):
+        renamed = np.concatenate([rng.permutation(ignored), ignored + rng.permutation(5 - ignored)])[truth]
+        shuffled = rng.permutation(7)[predicted]
+        first = contingency(torch.tensor(truth), torch.tensor(predicted), 5, 7)
+        second = contingency(torch.tensor(renamed), torch.tensor(shuffled), 5, 7)
+        torch.testing.assert_close(adjusted_rand_index(first, ignored), adjusted_rand_index(second, ignored))
+        for by_area in (False, True):
+            torch.testing.assert_close(
+                segmentation_covering(first, ignored, by_area=by_area),
+                segmentation_covering(second, ignored, by_area=by_area),
+            )
 
 
-@pytest.mark.parametrize(
-    ("truth", "predicted", "ari", "covering"),
-    [
+def test_foreground_by_hand():
+    for truth, predicted, ari, covering in (
         ([1, 1, 1, 1], [2, 2, 2, 2], 1, 1),  # one object, one slot
         ([1, 1, 1, 1], [0, 0, 0, 1], 0, 3 / 4),  # one object that two slots share
         ([0, 0, 1, 1], [0, 1, 2, 2], 1, 1),  # more slots than objects: the object itself is whole
         ([0, 0, 1, 1], [2, 2, 2, 2], 1, 1 / 2),  # the object's slot spills over the background
         ([0, 0, 0, 4], [0, 0, 0, 6], 1, 1),  # only the last label is there, in the last slot
         ([0, 0, 1, 1], [0, 0, 1, 2], 0, 1 / 2),  # two slots cover the object equally well
-    ],
-)
-def test_foreground_by_hand(truth, predicted, ari, covering):
-    table = contingency(torch.tensor([truth]), torch.tensor([predicted]), 5, 7)
-    assert adjusted_rand_index(table, 1).item() == ari
-    assert segmentation_covering(table, 1).item() == covering
+    ):
+        table = contingency(torch.tensor([truth]), torch.tensor([predicted]), 5, 7)
+        assert adjusted_rand_index(table, 1).item() == ari
+        assert segmentation_covering(table, 1).item() == covering
 
 
-def test_segments_are_as_many_as_the_labels_ask_for():
+def test_the_largest_label_decides_the_number_of_segments():
     labels = torch.tensor([[0, 3], [1, 1]])
     assert torch.equal(contingency(labels, labels, None, 4), contingency(labels, labels, 4, 4))
     assert contingency(labels[:0], labels[:0], None, 4).shape == (0, 1, 4)
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
-def test_narrow_labels_do_not_overflow(dtype):
+def test_narrow_labels_do_not_overflow():
     truth, predicted = torch.randint(0, 100, (50, 200)), torch.randint(0, 100, (50, 200))
     wide = contingency(truth, predicted, 100, 100)
-    assert torch.equal(contingency(truth.to(dtype), predicted.to(dtype), 100, 100), wide)
     assert wide.sum((1, 2)).eq(200).all()
+    for dtype in (torch.int8, torch.int16, torch.int32):
+        assert torch.equal(contingency(truth.to(dtype), predicted.to(dtype), 100, 100), wide)
 
 
 def test_perfect_segments_score_one():

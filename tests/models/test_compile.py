@@ -1,4 +1,3 @@
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +12,14 @@ from cocanet.models.model import reconstruction_loss
 
 model, x = cocanet.build(small(), seed=0), torch.rand(2, 3, 8, 12)
 results = []
-for forward in (torch.compile(model, fullgraph=True), model):
+# Captured whole, with its backward pass; without the C++ that torch would generate from it, which takes minutes.
+for forward in (torch.compile(model, fullgraph=True, backend="aot_eager"), model):
     out = forward(x)
     model.zero_grad()
     reconstruction_loss(out, x).backward()
     results.append((out, {n: p.grad.clone() for n, p in model.named_parameters()}))
 (ours, gradients), (expected, expected_gradients) = results
-torch.testing.assert_close(ours.mixture, expected.mixture, atol=1e-4, rtol=1e-3)
+torch.testing.assert_close(ours.reconstruction, expected.reconstruction, atol=1e-4, rtol=1e-3)
 torch.testing.assert_close(ours.encoder_masks, expected.encoder_masks, atol=1e-4, rtol=1e-3)
 for name, gradient in expected_gradients.items():
     assert (gradients[name] - gradient).norm() <= 1e-3 * gradient.norm() + 1e-7, name
@@ -28,8 +28,7 @@ print("same")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile on a CPU needs a C++ compiler")
-def test_compiled_model_gives_the_same_outputs_and_gradients():
+def test_the_captured_graph_gives_the_same_outputs_and_gradients():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False
     )

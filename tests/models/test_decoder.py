@@ -3,8 +3,11 @@ import torch
 from einops import rearrange, repeat
 from torch.autograd import gradcheck
 
+import cocanet
 from cocanet.config import ConvConfig, DecoderConfig
-from cocanet.models.decoder import BroadcastConv, BroadcastDecoder, mix
+from cocanet.models.decoder import BroadcastConv, BroadcastDecoder, mix, mix_pixels
+from cocanet.models.output import Encoding
+from tests.tiny import images, small
 
 
 @pytest.mark.parametrize(
@@ -30,41 +33,41 @@ def test_gradient_of_first_convolution():
 def test_mixing_leaves_out_unused_slots():
     layers = torch.randn(2, 3, 4, 2, 2)
     in_use = torch.tensor([[True, True, False], [True, True, True]])
-    painting = mix(layers, in_use)
-    assert (painting.masks[0, 2] == 0).all()
+    decoded = mix(layers, in_use)
+    assert (decoded.masks[0, 2] == 0).all()
     fewer = mix(layers[:1, :2], in_use[:1, :2])
-    torch.testing.assert_close(painting.mixture[:1], fewer.mixture)
+    torch.testing.assert_close(decoded.reconstruction[:1], fewer.reconstruction)
 
 
 @pytest.mark.parametrize("frame", ["image", "slot"])
 @pytest.mark.parametrize("few", [1, 4, 100])
-def test_without_gradients_a_few_slots_are_painted_at_a_time_and_unused_ones_not_at_all(frame, few, monkeypatch):
+def test_without_gradients_a_few_slots_are_decoded_at_a_time_and_unused_ones_not_at_all(frame, few, monkeypatch):
     torch.manual_seed(0)
     decoder = BroadcastDecoder(DecoderConfig((6, 8), (ConvConfig(6, 3), ConvConfig(4, 3)), octaves=2, frame=frame), 5)
     slots, in_use = torch.randn(3, 4, 5), torch.tensor([[True] * 4, [True, False, False, False], [True] * 3 + [False]])
-    centres = torch.randint(0, 6, (3, 4, 2)) if frame == "slot" else None
-    expected = decoder(slots, in_use, centres)
-    painted = []
-    whole = decoder._paint
-    monkeypatch.setattr(decoder, "_paint", lambda slots, *rest: painted.append(len(slots)) or whole(slots, *rest))
+    cells = torch.randint(0, 6, (3, 4, 2)) if frame == "slot" else None
+    expected = mix(decoder.decode(slots, in_use, cells), in_use)
+    decoded = []
+    whole = decoder._decode
+    monkeypatch.setattr(decoder, "_decode", lambda slots, *others: decoded.append(len(slots)) or whole(slots, *others))
     decoder.at_once = few
     with torch.no_grad():
-        found = decoder(slots, in_use, centres)
-    assert sum(painted) == 8
-    assert max(painted) == min(few, 8)
-    torch.testing.assert_close(found.mixture, expected.mixture)
+        found = mix(decoder.decode(slots, in_use, cells), in_use)
+    assert sum(decoded) == 8
+    assert max(decoded) == min(few, 8)
+    torch.testing.assert_close(found.reconstruction, expected.reconstruction)
     torch.testing.assert_close(found.masks, expected.masks)
     torch.testing.assert_close(found.slot_images[in_use], expected.slot_images[in_use])
     assert (found.slot_images[~in_use] == 0.5).all()
 
 
 @pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (5, 2)])
-def test_in_their_own_frame_slots_paint_the_same_wherever_they_are(kernel, stride):
+def test_in_their_own_frame_slots_decode_alike_wherever_they_are(kernel, stride):
     torch.manual_seed(0)
     config = DecoderConfig((16, 16), (ConvConfig(6, kernel, stride), ConvConfig(4, 3)), octaves=2, frame="slot")
     decoder = BroadcastDecoder(config, dim=5)
     slot, in_use = torch.randn(5).expand(1, 2, 5), torch.ones(1, 2, dtype=torch.bool)
-    here, there = decoder(slot, in_use, torch.tensor([[[7, 6], [9, 9]]])).slot_images[0]
+    here, there = decoder.decode(slot, in_use, torch.tensor([[[7, 6], [9, 9]]]))[0, :, :3]
     rows, columns = 2 * stride, 3 * stride
     moved = here.roll((rows, columns), (1, 2))
     inner = slice(5 * stride, -5 * stride)
@@ -72,17 +75,49 @@ def test_in_their_own_frame_slots_paint_the_same_wherever_they_are(kernel, strid
     assert not torch.allclose(there[:, inner, inner], here[:, inner, inner], atol=1e-3)
 
 
-def test_the_encoders_masks_as_a_prior_are_added_to_the_logits():
-    config = DecoderConfig((4, 6), (ConvConfig(8, 3), ConvConfig(4, 3)), prior=0.7)
-    torch.manual_seed(0)
-    decoder = BroadcastDecoder(config, 5)
-    slots, in_use = torch.randn(2, 3, 5), torch.tensor([[True] * 3, [True, True, False]])
-    found = torch.randn(2, 3, 4, 6).softmax(1)
-    without, begun = decoder(slots, in_use), decoder(slots, in_use, found=found)
-    expected = without.masks * found.clamp(min=1e-3) ** 0.7
-    torch.testing.assert_close(begun.masks, expected / expected.sum(1, keepdim=True))
-    torch.testing.assert_close(begun.slot_images, without.slot_images)
-    torch.testing.assert_close(begun.mixture, (begun.masks.unsqueeze(2) * begun.slot_images).sum(1))
-    plain = BroadcastDecoder(DecoderConfig((4, 6), config.layers), 5)
-    plain.load_state_dict(decoder.state_dict())
-    assert torch.equal(plain(slots, in_use, found=found).masks, without.masks)
+POINTWISE = (ConvConfig(8, 1), ConvConfig(8, 1), ConvConfig(4, 1))
+
+
+@pytest.mark.parametrize(("frame", "colour_octaves"), [("image", None), ("slot", None), ("slot", 1)])
+def test_some_pixels_are_decoded_as_all_are(frame, colour_octaves):
+    """Values and gradients, of pixels in any order."""
+    config = small(decoder=DecoderConfig((8, 12), POINTWISE, octaves=2, frame=frame, colour_octaves=colour_octaves))
+    model = cocanet.build(config, seed=0).double()
+    decoder, x = model.decoder, images(config).double()
+    pixels = torch.randperm(96, generator=torch.Generator().manual_seed(0))[:20]
+
+    def all_then_some(encoding: Encoding) -> torch.Tensor:
+        return decoder.layers(encoding).flatten(3)[..., pixels].mT
+
+    found = []
+    for decode in (all_then_some, lambda encoding: decoder.decode_pixels(encoding, pixels)):
+        model.zero_grad()
+        layers = decode(model.encode(x))
+        layers.square().sum().backward()
+        found.append((layers, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}))
+    (expected, gradients), (ours, our_gradients) = found
+    assert ours.shape == (2, 4, 20, 4)
+    torch.testing.assert_close(ours, expected, atol=1e-10, rtol=1e-10)
+    assert our_gradients.keys() == gradients.keys()
+    assert any(name.startswith("backbone") for name in gradients)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(our_gradients[name], gradient, atol=1e-9, rtol=1e-8, msg=name)
+
+
+def test_colours_of_a_network_of_their_own_vary_slowly():
+    """Masks are those of the decoder without it, and colours have no wave above the first octave."""
+    config = small(decoder=DecoderConfig((8, 12), POINTWISE, octaves=3, frame="slot", colour_octaves=1))
+    model = cocanet.build(config, seed=0)
+    decoder = model.decoder
+    assert (decoder.position.embed.in_features, decoder.colours.position.embed.in_features) == (81, 25)
+    encoding = model.encode(images(config))
+    slots, cells = decoder.frame(encoding)
+    together = decoder.layers(encoding)
+    assert torch.equal(together[:, :, 3], decoder.decode(slots, encoding.in_use, cells)[:, :, 3])
+    assert torch.equal(together[:, :, :3], decoder.colours.layers(encoding)[:, :, :3])
+
+
+def test_pixels_are_mixed_as_images_are():
+    layers, in_use = torch.randn(2, 3, 4, 2, 5), torch.tensor([[True, True, False], [True, True, True]])
+    expected = mix(layers, in_use).reconstruction.flatten(2).mT
+    torch.testing.assert_close(mix_pixels(layers.flatten(3).mT, in_use), expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,13 +62,18 @@ def compactness(mask: np.ndarray, nodes: list[Node], row: float, column: float) 
 
 
 def cluster(
-    scores: np.ndarray, affinities: np.ndarray, anchors: int, stop_below: float = 0.0
+    scores: np.ndarray,
+    affinities: np.ndarray,
+    anchors: int,
+    scope_threshold: float = 0.0,
+    candidates: Sequence[int] | None = None,
 ) -> tuple[list[int], list[np.ndarray]]:
     """Alg. 1 with true stick breaking: the anchors and the masks, the remainder last."""
     n = affinities.shape[1]
+    candidates = range(n) if candidates is None else candidates
     scope, chosen, masks = np.ones(n), [], []
-    while len(chosen) < anchors and (not chosen or scope.sum() >= stop_below * n):
-        best = max(range(n), key=lambda i: (scores[i] * scope[i], -i))
+    while len(chosen) < anchors and (not chosen or scope.sum() >= scope_threshold * n):
+        best = max(candidates, key=lambda i: (scores[i] * scope[i], -i))
         chosen.append(best)
         masks.append(scope * affinities[best])
         scope = scope * (1 - affinities[best])
@@ -80,8 +86,8 @@ def pool_features(mask: np.ndarray, features: np.ndarray) -> np.ndarray:
     )
 
 
-def pool_geometry(mask: np.ndarray, nodes: list[Node]) -> Node:
-    """Area, mass, centre of mass, and inertia by the parallel-axis theorem."""
+def pool_geometry(mask: np.ndarray, nodes: list[Node], rule: str = "parallel-axis") -> Node:
+    """Area, mass, centre of mass, and one of the three readings of inertia."""
     area = sum(m * node.area for m, node in zip(mask, nodes, strict=True))
     masses = [m * m * node.density * node.area for m, node in zip(mask, nodes, strict=True)]
     mass = sum(masses)
@@ -89,7 +95,13 @@ def pool_geometry(mask: np.ndarray, nodes: list[Node]) -> Node:
     column = sum(w * node.column for w, node in zip(masses, nodes, strict=True)) / mass
     inertia = 0.0
     for m, w, node in zip(mask, masses, nodes, strict=True):
-        inertia += m * node.inertia + w * ((node.row - row) ** 2 + (node.column - column) ** 2)
+        around = w * ((node.row - row) ** 2 + (node.column - column) ** 2)
+        if rule == "printed":
+            inertia += m * node.inertia
+        elif rule == "released":
+            inertia += m * node.density * node.inertia + around
+        else:
+            inertia += m * node.inertia + around
     return Node(area, mass / area, inertia, row, column)
 
 

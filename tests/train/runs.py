@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
 
-from cocanet.config import DataConfig, Preset, RunConfig, TrainConfig
+from cocanet.config import Adam, DataConfig, ModelConfig, Preset, RunConfig, Schedule, Stage, TrainConfig
+from cocanet.data.loader import Batch
 from cocanet.data.sample import Sample
 from cocanet.data.store_writer import write_store
-from cocanet.runs import journal
-from cocanet.runs.folder import DataChoice, RunFolder, Settings
+from cocanet.io import journal
+from cocanet.io.run_folder import DataChoice, RunFolder, Settings
+from cocanet.io.weights import read_weights
+from cocanet.train import loop
+from cocanet.train.interrupt import Stopped
+from cocanet.train.session import Session
 from tests.data.sources import NoiseSource
 from tests.tiny import small
 
@@ -38,12 +46,51 @@ def noise_store(path: Path, count: int = 30, size: tuple[int, int] = SIZE, label
     return path
 
 
-def tiny_settings(data: Path, run: dict[str, Any] | None = None, **train: Any) -> Settings:
-    """Six steps of four images, unless told otherwise."""
-    course = TrainConfig(steps=6, batch_size=4, learning_rate=3e-3, warmup_steps=2, half_life=10)
-    preset = Preset("tiny", small(), DataConfig("noise", background_labels=2), replace(course, **train))
-    settings = RunConfig(**{"log_every": 1, "checkpoint_every": 2, "accelerator": "cpu"} | (run or {}))
+STAGE = Stage(optimiser=Adam(learning_rate=3e-3), schedule=Schedule(warmup=1 / 3, half_life=5 / 3))
+
+
+def tiny_settings(
+    data: Path, run: dict[str, Any] | None = None, model: ModelConfig | None = None, **train: Any
+) -> Settings:
+    """Six steps of four images in one stage by default."""
+    config = TrainConfig(**{"steps": 6, "batch_size": 4, "stages": (STAGE,)} | train)
+    preset = Preset("tiny", small() if model is None else model, DataConfig("noise", background_labels=2), config)
+    usual = {"log_every": 1, "checkpoint_every": 2, "accelerator": "cpu", "validate_every": 3}
+    if run and "minutes" in run:
+        del usual["validate_every"]
+    settings = RunConfig(**usual | (run or {}))
     return Settings(preset, settings, DataChoice(str(data)))
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> None:
+    """Send this process a signal in the middle of a step."""
+    plain = loop.step
+
+    def interrupted(session: Session, batch: Batch, done: float) -> tuple[float, float]:
+        if session.state.step == step:
+            os.kill(os.getpid(), number)
+        return plain(session, batch, done)
+
+    monkeypatch.setattr(loop, "step", interrupted)
+
+
+def stop_at(settings: Settings, out: Path, step: int) -> None:
+    """Carry out a run up to this step and stop it by a signal."""
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_at(patch, signal.SIGTERM, step - 1)
+        with pytest.raises(Stopped):
+            loop.train(settings, out)
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """Bit for bit the same losses, validations and tensors, and the same state but for the clock."""
+    assert losses(one) == losses(other)
+    assert validations(one) == validations(other)
+    first, second = (read_weights(run / "last.safetensors", with_optimiser=True) for run in (one, other))
+    assert first.tensors.keys() == second.tensors.keys()
+    for name, tensor in first.tensors.items():
+        assert torch.equal(tensor, second.tensors[name]), name
+    assert dict(first.notes) | {"seconds": 0} == dict(second.notes) | {"seconds": 0}
 
 
 def losses(folder: Path) -> list[tuple[int, float]]:

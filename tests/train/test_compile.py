@@ -1,4 +1,4 @@
-"""`coca train --compile`: which parts are compiled, when they are used, and a word where there is no compiler.
+"""`coca train --compile`: which parts are compiled and when, and the message where there is no compiler.
 
 That compiled parts compute the same is in tests/models/test_compile.py.
 """
@@ -13,7 +13,7 @@ from torch import nn
 
 from cocanet.models.build import build
 from cocanet.train.loop import train
-from cocanet.train.session import compile_parts
+from cocanet.train.stages import compile_parts
 from tests.tiny import small
 from tests.train.runs import noise_store, tiny_settings
 
@@ -32,8 +32,8 @@ def test_the_parts_are_compiled_one_by_one(compiled):
     assert compiled == ["Backbone", "Hierarchy", "BroadcastDecoder"]
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_a_run_compiles_if_it_is_asked_to_and_validates_without(tmp_path, monkeypatch, compiled, asked):
+@pytest.mark.parametrize("requested", [True, False])
+def test_a_run_compiles_on_request_and_validates_without(tmp_path, monkeypatch, compiled, requested):
     stances = []
 
     class Stance:
@@ -47,8 +47,8 @@ def test_a_run_compiles_if_it_is_asked_to_and_validates_without(tmp_path, monkey
             return None
 
     monkeypatch.setattr(torch.compiler, "set_stance", Stance)
-    train(tiny_settings(noise_store(tmp_path / "data"), {"compile": asked, "validate_every": 2}), tmp_path / "run")
-    assert bool(compiled) == asked
+    train(tiny_settings(noise_store(tmp_path / "data"), {"compile": requested, "validate_every": 2}), tmp_path / "run")
+    assert bool(compiled) == requested
     assert set(stances) == {"force_eager"}
 
 

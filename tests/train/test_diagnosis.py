@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 import cocanet
-from cocanet.data.scenes import make_scenes
+from cocanet.data.generators import make_scenes
 from cocanet.metrics.functional.contingency import hard_labels
 from cocanet.models.output import Output
 from cocanet.train.diagnosis import (
     ENOUGH_IMAGES,
-    Disease,
+    FailureMode,
     decision,
     diagnose,
     likeness,
     stripedness,
 )
-from tests.data.scenes.rendering import needs_renderer
+from tests.data.generators.rendering import needs_renderer
 from tests.tiny import images, small
 
 
@@ -33,7 +33,7 @@ def output(decoder: torch.Tensor, encoder: torch.Tensor | None = None, in_use: t
         decoder_masks=decoder,
         encoder_masks=decoder if encoder is None else encoder,
         in_use=torch.ones(batch, slots, dtype=torch.bool) if in_use is None else in_use,
-        mixture=torch.zeros(batch, 3, height, width),
+        reconstruction=torch.zeros(batch, 3, height, width),
     )
 
 
@@ -63,7 +63,7 @@ def stripes(count: int, axis: int, slots: int = 4, side: int = 32) -> torch.Tens
 
 
 def layout(count: int, side: int = 32) -> torch.Tensor:
-    """Quarters of the picture whatever is in it, with a pixel of difference here and there."""
+    """Quarters of the image whatever is in it, with a pixel of difference here and there."""
     half = (torch.arange(side) >= side // 2).long()
     labels = (2 * half[:, None] + half).repeat(count, 1, 1)
     labels[torch.arange(count), torch.arange(count) % side, 3] = 3
@@ -81,7 +81,7 @@ def with_two_empty(masks: torch.Tensor) -> torch.Tensor:
     return torch.cat((torch.zeros_like(masks[:, :1]), masks, torch.zeros_like(masks[:, :1])), 1)
 
 
-ILL = {
+FAILING = {
     "uniform masks": lambda: soften(pieces(), 0.1),
     "one slot takes all": lambda: one_takes_all(32),
     "stripes": lambda: stripes(32, axis=0),
@@ -99,18 +99,18 @@ ILL = {
     ],
 )
 @pytest.mark.parametrize("seed", [0, 1])
-def test_truth_is_healthy_hard_and_soft(name, slots, seed):
+def test_true_masks_show_no_failure_hard_or_soft(name, slots, seed):
     masks = truth(name, slots, seed=seed)
     assert diagnose(output(masks)) == []
     assert diagnose(output(soften(masks, 3.0), masks)) == []
 
 
-@pytest.mark.parametrize("disease", ILL)
+@pytest.mark.parametrize("mode", FAILING)
 @pytest.mark.parametrize("side", ["encoder", "decoder", "both"])
-def test_each_disease_of_masks_is_found_alone_and_on_its_side(disease, side):
-    ill, well = ILL[disease](), pieces()
-    findings = diagnose(output(well if side == "encoder" else ill, well if side == "decoder" else ill))
-    assert [(finding.disease, finding.side) for finding in findings] == [(disease, side)]
+def test_each_failure_mode_is_found_alone_and_on_its_side(mode, side):
+    failing, right = FAILING[mode](), pieces()
+    findings = diagnose(output(right if side == "encoder" else failing, right if side == "decoder" else failing))
+    assert [(finding.name, finding.side) for finding in findings] == [(mode, side)]
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -120,16 +120,16 @@ def test_stripes_that_are_ragged_or_move_are_stripes(axis):
     ragged = hard_labels(masks)
     ragged[:, 3, 5] = ragged[:, 20, 20] = 0
     for striped in (moving, hard(ragged, 4)):
-        assert [finding.disease for finding in diagnose(output(striped))] == ["stripes"]
+        assert [finding.name for finding in diagnose(output(striped))] == ["stripes"]
 
 
 def test_empty_slots_are_counted():
     masks = with_two_empty(pieces(count=64))
     (finding,) = diagnose(output(masks))
-    assert finding.disease == "empty slots"
+    assert finding.name == "empty slots"
     assert finding.side == "both"
     assert "encoder 2 of 6" in finding.message
-    masks[0, 0, 5, 5] = 2.0  # one image of 64 is hardly a use
+    masks[0, 0, 5, 5] = 2.0  # one image of 64 hardly counts
     assert diagnose(output(masks)) == [finding]
     masks[:3, 0, 5, 5] = 2.0
     assert "encoder 1 of 6" in diagnose(output(masks))[0].message
@@ -147,51 +147,51 @@ def test_slots_that_only_pad_are_not_empty():
     assert "1 of 6" in finding.message
 
 
-@pytest.mark.parametrize("disease", ILL)
-def test_a_decoder_by_tokens_is_not_looked_at(disease):
-    ill, well = ILL[disease](), pieces()
-    assert diagnose(output(ill, well), decoder=False) == []
-    assert [finding.side for finding in diagnose(output(well, ill), decoder=False)] == ["encoder"]
+@pytest.mark.parametrize("mode", FAILING)
+def test_the_masks_of_a_token_decoder_are_not_diagnosed(mode):
+    failing, right = FAILING[mode](), pieces()
+    assert diagnose(output(failing, right), decoder=False) == []
+    assert [finding.side for finding in diagnose(output(right, failing), decoder=False)] == ["encoder"]
     assert diagnose(output(pieces(), pieces(seed=1)), decoder=False) == []
 
 
-def test_disagreement_of_two_healthy_sides():
+def test_two_sides_that_disagree():
     (finding,) = diagnose(output(pieces(), pieces(seed=1)))
-    assert (finding.disease, finding.side) == ("encoder and decoder disagree", "both")
+    assert (finding.name, finding.side) == ("encoder and decoder disagree", "both")
     half = torch.cat((pieces()[:16], pieces(seed=1)[16:]))
     assert diagnose(output(pieces(), half)) == []
 
 
-@pytest.mark.parametrize("disease", ILL)
-def test_messages_are_one_line_with_name_number_and_advice(disease):
-    (finding,) = diagnose(output(ILL[disease]()))
-    assert finding.message.startswith(f"{disease} (")
+@pytest.mark.parametrize("mode", FAILING)
+def test_messages_are_one_line_with_name_number_and_advice(mode):
+    (finding,) = diagnose(output(FAILING[mode]()))
+    assert finding.message.startswith(f"{mode} (")
     assert "\n" not in finding.message
     assert any(character.isdigit() for character in finding.message)
     assert "try" in finding.message
-    assert finding.disease in get_args(Disease)
+    assert finding.name in get_args(FailureMode)
 
 
 def test_a_single_image_shows_only_what_one_can():
     assert diagnose(output(stripes(1, axis=0))) == []
     assert diagnose(output(one_takes_all(1))) == []
     assert diagnose(output(with_two_empty(pieces(count=1)))) == []
-    assert [found.disease for found in diagnose(output(torch.full((1, 4, 8, 8), 0.25)))] == ["uniform masks"]
+    assert [found.name for found in diagnose(output(torch.full((1, 4, 8, 8), 0.25)))] == ["uniform masks"]
     (disagreement,) = diagnose(output(stripes(1, axis=0), stripes(1, axis=1)))
-    assert disagreement.disease == "encoder and decoder disagree"
+    assert disagreement.name == "encoder and decoder disagree"
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_model_that_has_learned_nothing_is_ill(seed):
+def test_an_untrained_model_fails(seed):
     model = cocanet.build(small(), seed=seed).eval()
     assert diagnose(model(images(small(), batch=16, seed=seed)))
 
 
 CASES = {
-    **ILL,
+    **FAILING,
     "empty slots": lambda: with_two_empty(pieces()),
-    "healthy": pieces,
-    "healthy sprites": lambda: truth("multi-dsprites", 6),
+    "none": pieces,
+    "none, sprites": lambda: truth("multi-dsprites", 6),
 }
 
 
@@ -216,7 +216,7 @@ def test_stripedness_counts_boundaries():
     labels = torch.zeros(3, 4, 4, dtype=torch.long)
     labels[0, 2:] = 1
     labels[1, 0, 0] = 1
-    # The third has no boundary, so nothing to say.
+    # The third has no boundary and does not count.
     assert float(stripedness(labels)) == pytest.approx((0 + 1) / 2)
 
 
@@ -230,7 +230,7 @@ def test_decision_goes_from_equal_to_hard():
 
 
 def test_it_is_cheap():
-    """The bound leaves room for a busy machine; alone it takes a fifth of that."""
+    """Five times what it takes on an idle machine."""
     generator = torch.Generator().manual_seed(0)
     x = output(*(torch.rand(32, 7, 64, 64, generator=generator).mul(9).softmax(1) for _ in range(2)))
     threads = torch.get_num_threads()

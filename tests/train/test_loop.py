@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,18 +10,31 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import cocanet
+from cocanet.config import Adam, Schedule
 from cocanet.data.loader import Batch, Loader, LoaderConfig
 from cocanet.data.splits import open_split
-from cocanet.evaluation.protocol import evaluate
+from cocanet.evaluate.protocol import evaluate
+from cocanet.io.trained import open_model
+from cocanet.io.weights import read_weights
 from cocanet.models.model import reconstruction_loss
-from cocanet.train import loop, validation
+from cocanet.train import loop, validate
 from cocanet.train.interrupt import Stopped
 from cocanet.train.loop import train
 from cocanet.train.optimiser import learning_rate_factor
-from cocanet.weights import open_model, read_weights, write_weights
-from tests.train.runs import losses, noise_store, tiny_settings, validations
+from tests.tiny import small
+from tests.train.runs import (
+    STAGE,
+    assert_same_run,
+    interrupt_at,
+    losses,
+    noise_store,
+    stop_at,
+    tiny_settings,
+    validations,
+)
 
 
 @pytest.fixture
@@ -31,15 +43,15 @@ def data(tmp_path):
 
 
 def test_a_run_is_the_plain_loop(tmp_path, data):
-    settings = tiny_settings(data, clip_norm=0.5, weight_decay=1e-3, crop_padding=1)
+    stage = replace(STAGE, optimiser=Adam(3e-3, weight_decay=1e-3))
+    settings = tiny_settings(data, clip_norm=0.5, crop_padding=1, stages=(stage,))
     train(settings, tmp_path / "run")
     model = cocanet.build(settings.preset, seed=0)
-    config = settings.preset.train
     adam = torch.optim.Adam(model.parameters(), lr=1.0, weight_decay=1e-3, fused=True)
     images = open_split(settings.preset.data, "train", data)
     expected = []
     for step, batch in zip(range(6), Loader(images, LoaderConfig(4, seed=0, pad=1)), strict=False):
-        adam.param_groups[0]["lr"] = config.learning_rate * learning_rate_factor(config, step)
+        adam.param_groups[0]["lr"] = 3e-3 * learning_rate_factor(stage.schedule, step, 6)
         adam.zero_grad()
         loss = reconstruction_loss(model(batch.images), batch.images)
         loss.backward()
@@ -57,9 +69,9 @@ def test_a_run_is_the_plain_loop(tmp_path, data):
 
 def test_training_lowers_the_loss_and_repeats_exactly(tmp_path, data):
     for name in ("one", "two"):
-        train(tiny_settings(data, steps=25), tmp_path / name)
+        train(tiny_settings(data, steps=12), tmp_path / name)
     first = losses(tmp_path / "one")
-    assert first[-1][1] < 0.8 * first[0][1]
+    assert first[-1][1] < 0.9 * first[0][1]
     assert losses(tmp_path / "two") == first
 
 
@@ -69,20 +81,33 @@ def test_another_seed_is_another_run(tmp_path, data):
     assert losses(tmp_path / "0")[0] != losses(tmp_path / "1")[0]
 
 
-def test_what_a_run_leaves_behind(tmp_path, data):
+def test_what_a_run_leaves_behind(tmp_path, data, real_pictures):
     train(tiny_settings(data, {"validate_every": 3}), tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
-        "best.safetensors", "last.safetensors", "log.txt", "metrics.jsonl", "pictures", "run.json",
+        ".coca-output", "best.safetensors", "last.safetensors", "log.txt", "metrics.jsonl", "pictures",
+        "previous.safetensors", "run.json",
     ]  # fmt: skip
     assert [line["step"] for line in validations(tmp_path / "run")] == [3, 6]
     assert sorted(path.name for path in (tmp_path / "run" / "pictures").iterdir()) == [
         "step-000003.png",
         "step-000006.png",
     ]
+    assert Image.open(tmp_path / "run" / "pictures" / "step-000006.png").width > 100
     best = read_weights(tmp_path / "run" / "best.safetensors").notes
     by_error = min(validations(tmp_path / "run"), key=lambda line: line["scores"]["mse"])
     assert best["step"] == by_error["step"]
     assert best["scores"] == by_error["scores"]
+
+
+def test_the_best_weights_are_those_of_the_lowest_error(tmp_path, data, monkeypatch):
+    errors = iter((0.3, 0.1, 0.2))
+
+    def scored(*arguments, **options):
+        return validate.Validation(images=3, scores={"mse": next(errors)}, diagnoses=[])
+
+    monkeypatch.setattr(loop, "validate", scored)
+    train(tiny_settings(data, {"validate_every": 2}), tmp_path / "run")
+    assert read_weights(tmp_path / "run" / "best.safetensors").notes["step"] == 4
 
 
 def test_validation_sees_the_images_as_they_are(tmp_path, data):
@@ -103,18 +128,6 @@ def test_unlabelled_images_have_no_scores_that_need_labels(tmp_path):
     assert set(scores) == {"mse", "decoder_slots", "encoder_slots", "slots"}
 
 
-def interrupt_at(monkeypatch, number: int, step: int) -> None:
-    """Send this process a signal in the middle of a step."""
-    plain = loop.step
-
-    def interrupted(session, batch, done):
-        if session.progress.step == step:
-            os.kill(os.getpid(), number)
-        return plain(session, batch, done)
-
-    monkeypatch.setattr(loop, "step", interrupted)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_and_the_run_goes_on_as_if_nothing_had_happened(tmp_path, data, monkeypatch, number):
     settings = tiny_settings(data, {"checkpoint_every": 100, "log_every": 2})
@@ -127,42 +140,23 @@ def test_a_signal_saves_and_the_run_goes_on_as_if_nothing_had_happened(tmp_path,
     assert stopped.value.signal == number
     assert signal.getsignal(number) is handler
     train(settings, tmp_path / "run", resume=True)
-    assert losses(tmp_path / "run") == losses(tmp_path / "whole")
-    assert validations(tmp_path / "run") == validations(tmp_path / "whole")
-    assert_same_checkpoint(tmp_path / "run", tmp_path / "whole")
-
-
-def assert_same_checkpoint(one, other):
-    """Bit for bit the same tensors, and the same progress but for the clock."""
-    first, second = (read_weights(run / "last.safetensors", with_optimiser=True) for run in (one, other))
-    assert first.tensors.keys() == second.tensors.keys()
-    for name, tensor in first.tensors.items():
-        assert torch.equal(tensor, second.tensors[name]), name
-    assert dict(first.notes) | {"seconds": 0} == dict(second.notes) | {"seconds": 0}
+    assert_same_run(tmp_path / "run", tmp_path / "whole")
 
 
 def test_a_resumed_run_that_forgets_its_place_is_noticed(tmp_path, data, monkeypatch):
     """The tests of resuming can fail: without the loader's position the losses differ."""
     train(tiny_settings(data), tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, signal.SIGTERM, step=2)
-        with pytest.raises(Stopped):
-            train(tiny_settings(data), tmp_path / "run")
+    stop_at(tiny_settings(data), tmp_path / "run", 3)
     monkeypatch.setattr(Loader, "load_state", lambda self, state: None)
     train(tiny_settings(data), tmp_path / "run", resume=True)
     assert losses(tmp_path / "run")[:3] == losses(tmp_path / "whole")[:3]
     assert losses(tmp_path / "run")[3:] != losses(tmp_path / "whole")[3:]
 
 
-def test_random_anchors_resume_too(tmp_path, data, monkeypatch):
-    settings = tiny_settings(data)
-    model = replace(settings.preset.model, anchors="random")
-    settings = replace(settings, preset=replace(settings.preset, model=model))
+def test_random_anchors_resume_too(tmp_path, data):
+    settings = tiny_settings(data, model=small(anchors="random"))
     train(settings, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, signal.SIGTERM, step=2)
-        with pytest.raises(Stopped):
-            train(settings, tmp_path / "run")
+    stop_at(settings, tmp_path / "run", 3)
     torch.rand(7)  # whatever else has drawn in the meantime
     train(settings, tmp_path / "run", resume=True)
     assert losses(tmp_path / "run") == losses(tmp_path / "whole")
@@ -176,16 +170,17 @@ def test_a_finished_run_stays_as_it_is(tmp_path, data):
 
 
 def test_a_finished_run_goes_on_with_more_steps(tmp_path, data):
-    train(tiny_settings(data), tmp_path / "run")
-    assert train(tiny_settings(data, steps=9), tmp_path / "run", resume=True).step == 9
-    train(tiny_settings(data, steps=9), tmp_path / "whole")
+    constant = (replace(STAGE, schedule=Schedule(warmup=0.0, decay="constant")),)
+    train(tiny_settings(data, stages=constant), tmp_path / "run")
+    assert train(tiny_settings(data, stages=constant, steps=9), tmp_path / "run", resume=True).step == 9
+    train(tiny_settings(data, stages=constant, steps=9), tmp_path / "whole")
     assert losses(tmp_path / "run") == losses(tmp_path / "whole")
 
 
 def test_minutes_bound_a_run_and_bend_the_learning_rate(tmp_path, data):
     run = {"minutes": 2.0 / 60, "validate_every": 10_000}
-    course = {"steps": 1000, "warmup_steps": 500, "half_life": 1000}
-    end = train(tiny_settings(data, run, **course), tmp_path / "run")
+    stage = replace(STAGE, schedule=Schedule(warmup=0.5, half_life=1.0))
+    end = train(tiny_settings(data, run, steps=1000, stages=(stage,)), tmp_path / "run")
     assert 2.0 <= end.seconds < 4
     lines = [line for line in loop.journal.read(tmp_path / "run" / "metrics.jsonl") if line["kind"] == "train"]
     rates = [line["learning_rate"] for line in lines]
@@ -195,55 +190,45 @@ def test_minutes_bound_a_run_and_bend_the_learning_rate(tmp_path, data):
     assert rates[0] < 0.5 * max(rates)
 
 
-def slow_validation(monkeypatch, seconds_a_batch: float, slower: float = 1.0) -> list[int]:
-    """Validation on a clock that a batch moves on, after the first look by more; returns how many images each took."""
-    looks, clock = [], [0.0]
-    plain = validation.SegmentationScores.update
+def slow_validation(monkeypatch, seconds_a_batch: float) -> list[int]:
+    """Validation on a clock that each batch moves on; returns how many images each validation scored."""
+    scored, clock = [], [0.0]
+    plain, plain_validate = validate.SegmentationScores.update, validate.validate
 
     def update(self, *arguments):
-        clock[0] += seconds_a_batch if not looks else slower
+        clock[0] += seconds_a_batch
         plain(self, *arguments)
 
     def noted(*arguments, **options):
         found = plain_validate(*arguments, **options)
-        looks.append(found.images)
+        scored.append(found.images)
         return found
 
-    plain_validate = validation.validate
-    monkeypatch.setattr(validation.SegmentationScores, "update", update)
-    monkeypatch.setattr(validation, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(validation, "LEAST_BATCH", 4)
+    monkeypatch.setattr(validate.SegmentationScores, "update", update)
+    monkeypatch.setattr(validate, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(validate, "LEAST_BATCH", 4)
     monkeypatch.setattr(loop, "validate", noted)
-    return looks
+    return scored
 
 
-@pytest.mark.parametrize(("cost", "images"), [(0.0, 10), (0.001, 10), (0.009, 8), (1.0, 4)])
-def test_a_look_on_the_clock_takes_as_many_images_as_there_is_time_for(tmp_path, monkeypatch, cost, images):
-    """A tenth of two seconds for twenty looks is a hundredth of a second for each, and the first look decides."""
+@pytest.mark.parametrize(("cost", "images"), [(0.0005, 10), (0.0045, 8), (1.0, 4)])
+def test_a_validation_of_a_timed_run_scores_as_many_images_as_there_is_time_for(tmp_path, monkeypatch, cost, images):
+    """A tenth of a second for twenty validations is 5 milliseconds for each, and the first one decides."""
     data = noise_store(tmp_path / "data", count=100)
-    looks = slow_validation(monkeypatch, cost)
-    train(tiny_settings(data, {"minutes": 2.0 / 60}), tmp_path / "run")
-    assert len(looks) >= 2
-    assert set(looks) == {images}
+    scored = slow_validation(monkeypatch, cost)
+    train(tiny_settings(data, {"minutes": 1.0 / 60}), tmp_path / "run")
+    assert len(scored) >= 2
+    assert set(scored) == {images}
     lines = [line for line in loop.journal.read(tmp_path / "run" / "metrics.jsonl") if line["kind"] == "validation"]
-    assert [line["scored"] for line in lines] == looks
+    assert [line["scored"] for line in lines] == scored
 
 
-def test_looks_that_are_asked_for_or_of_a_run_by_steps_take_all_images(tmp_path, monkeypatch):
+def test_validations_at_fixed_intervals_and_in_runs_by_steps_score_all_images(tmp_path, monkeypatch):
     data = noise_store(tmp_path / "data", count=100)
-    looks = slow_validation(monkeypatch, 1.0)
+    scored = slow_validation(monkeypatch, 1.0)
     train(tiny_settings(data), tmp_path / "steps")
-    train(tiny_settings(data, {"minutes": 1.0 / 60, "validate_every": 5}), tmp_path / "asked")
-    assert set(looks) == {10}
-
-
-def test_a_checkpoint_of_before_looks_were_counted_resumes(tmp_path, data):
-    train(tiny_settings(data, steps=4), tmp_path / "run")
-    last = tmp_path / "run" / "last.safetensors"
-    old = read_weights(last, with_optimiser=True)
-    notes = {name: value for name, value in old.notes.items() if name != "validation_images"}
-    write_weights(last, old.preset, old.tensors, notes)
-    assert train(tiny_settings(data), tmp_path / "run", resume=True).step == 6
+    train(tiny_settings(data, {"minutes": 1.0 / 60, "validate_every": 5}), tmp_path / "timed")
+    assert set(scored) == {10}
 
 
 def test_a_loss_that_is_not_finite_stops_with_step_images_and_advice(tmp_path, data, monkeypatch):
@@ -255,7 +240,9 @@ def test_a_loss_that_is_not_finite_stops_with_step_images_and_advice(tmp_path, d
 
     poisoned.calls = 0
     monkeypatch.setattr("cocanet.models.model.reconstruction_loss", poisoned)
-    with pytest.raises(ValueError, match=r"loss is nan at step 4, on images \[\d+(, \d+){3}\]; .*intact.*--clip-norm"):
+    with pytest.raises(
+        ValueError, match=r"loss is nan at step 4, on images \[\d+(, \d+){3}\]; .*intact.*--clip-norm .*--stages\.0"
+    ):
         train(tiny_settings(data), tmp_path / "run")
     assert open_model(tmp_path / "run").step == 4
     assert "loss is nan" in (tmp_path / "run" / "log.txt").read_text()

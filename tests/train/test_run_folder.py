@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from cocanet.data.splits import open_split
-from cocanet.data.store_writer import write_store
-from cocanet.runs.folder import RunFolder, check_writable
+from cocanet.config import Adam, Muon, Schedule
+from cocanet.io.run_folder import RunFolder, check_writable
+from cocanet.io.trained import open_model
 from cocanet.train.loop import train
-from cocanet.weights import open_model
-from tests.data.sources import OwnImages
-from tests.train.runs import SIZE, noise_store, tiny_settings
+from tests.train.runs import STAGE, noise_store, stop_at, tiny_settings
+
+HALF = replace(STAGE, share=0.5)
 
 
 @pytest.fixture
@@ -55,38 +55,18 @@ def test_resuming_another_architecture_names_the_difference(tmp_path, data):
         train(elsewhere, tmp_path / "run", resume=True)
 
 
-def recorded(run):
-    return RunFolder(run).read_settings().data.shuffle
+def test_resuming_with_other_stages_is_refused_but_their_numbers_may_change(tmp_path, data):
+    settings = tiny_settings(data)
+    stop_at(settings, tmp_path / "run", 2)
 
+    def staged(*stages):
+        return replace(settings, preset=replace(settings.preset, train=replace(settings.preset.train, stages=stages)))
 
-def test_a_new_run_on_a_users_images_shuffles_them_and_an_older_one_keeps_its_division(tmp_path, data):
-    own = write_store(OwnImages(30, size=SIZE), tmp_path / "own").path
-    train(tiny_settings(own), tmp_path / "new")
-    assert recorded(tmp_path / "new")
-    train(tiny_settings(own, steps=9), tmp_path / "new", resume=True)
-    assert recorded(tmp_path / "new")
-    shutil.copytree(tmp_path / "new", tmp_path / "old")
-    file = tmp_path / "old" / "run.json"
-    content = json.loads(file.read_text())
-    del content["data"]["shuffle"]
-    file.write_text(json.dumps(content))
-    train(tiny_settings(own, steps=12), tmp_path / "old", resume=True)
-    assert not recorded(tmp_path / "old")
-    train(tiny_settings(data), tmp_path / "published")
-    assert not recorded(tmp_path / "published")
-
-
-def test_a_run_trains_and_validates_on_the_division_it_records(tmp_path, monkeypatch):
-    own = write_store(OwnImages(30, size=SIZE), tmp_path / "own").path
-    asked = []
-
-    def watch(*arguments, **options):
-        asked.append((arguments[1], options["shuffle"]))
-        return open_split(*arguments, **options)
-
-    monkeypatch.setattr("cocanet.train.session.open_split", watch)
-    train(tiny_settings(own), tmp_path / "run")
-    assert asked == [("train", True), ("validation", True)]
+    for stages in ((replace(STAGE, trains=("decoder",)),), (replace(STAGE, optimiser=Muon()),), (HALF, HALF)):
+        with pytest.raises(ValueError, match="cannot be resumed with another stage: it has stage"):
+            train(staged(*stages), tmp_path / "run", resume=True)
+    slower = replace(STAGE, optimiser=Adam(learning_rate=1e-4), schedule=Schedule(decay="cosine"))
+    assert train(staged(slower), tmp_path / "run", resume=True).step == 6
 
 
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "weights only"])
@@ -99,7 +79,11 @@ def test_resuming_from_a_bad_checkpoint_is_one_line(tmp_path, data, damage):
         last.write_bytes(b"PK\x03\x04 something else altogether")
     else:
         shutil.copy(tmp_path / "run" / "best.safetensors", last)
-    expected = "no optimiser state" if damage == "weights only" else "truncated, or not a safetensors file"
+    expected = {
+        "truncated": "is damaged: its content does not match its own sha256",
+        "foreign": "is truncated, or not a safetensors file",
+        "weights only": "does not say where its run stands",
+    }[damage]
     with pytest.raises(ValueError, match=expected) as caught:
         train(tiny_settings(data, steps=9), tmp_path / "run", resume=True)
     assert "\n" not in str(caught.value)

@@ -7,16 +7,22 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
-from cocanet.runs import journal
-from tests.train.runs import TINY, losses, noise_store, validations
-from tests.train.test_loop import assert_same_checkpoint
+from cocanet.cli import main
+from cocanet.config import Muon
+from cocanet.io import journal
+from cocanet.io.run_folder import Settings
+from cocanet.train.loop import train
+from tests.train.runs import STAGE, TINY, assert_same_run, losses, noise_store, tiny_settings, validations
 
 pytestmark = pytest.mark.slow
-COCA = [sys.executable, "-m", "cocanet.cli"]
+COCA = [sys.executable, "-m", "cocanet"]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 
 
@@ -26,8 +32,18 @@ def data(tmp_path_factory) -> Path:
 
 
 def arguments(data: Path, out: Path, steps: int) -> list[str]:
-    course = ["--steps", str(steps), "--batch-size", "4", "--checkpoint-every", "3", "--log-every", "1"]
-    return ["train", "tetrominoes", "--data", str(data), "--out", str(out), *course, *TINY]
+    counts = {"steps": steps, "batch-size": 4, "checkpoint-every": 3, "log-every": 1, "validate-every": steps // 2}
+    flags = [word for name, count in counts.items() for word in (f"--{name}", str(count))]
+    return ["train", "tetrominoes", "--data", str(data), "--out", str(out), *flags, *TINY]
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As many threads as the processes have: sums of other parts have other last bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def run(command: list[str]) -> None:
@@ -47,28 +63,59 @@ def kill_after(command: list[str], out: Path, step: int, pause: float) -> None:
     assert process.wait() == -9, "the run was over before it was killed"
 
 
-def test_killed_at_random_steps_it_goes_on_bit_for_bit(tmp_path, data):
-    run([*COCA, *arguments(data, tmp_path / "whole", steps=40)])
-    command = [*COCA, *arguments(data, tmp_path / "run", steps=40), "--resume"]
+def test_killed_at_random_steps_it_goes_on_bit_for_bit(tmp_path, data, one_thread):
+    main(arguments(data, tmp_path / "whole", steps=40))
+    started = [*COCA, *arguments(data, tmp_path / "run", steps=40)]
+    command = [*started, "--resume"]
     draw = random.Random(os.environ.get("COCANET_KILL_SEED", "0"))
-    for first in (1, 12, 22):
-        kill_after(command, tmp_path / "run", draw.randrange(first, first + 8), pause=draw.uniform(0, 0.1))
+    for first in (1, 16):
+        kill_after(
+            started if first == 1 else command,
+            tmp_path / "run",
+            draw.randrange(first, first + 12),
+            pause=draw.uniform(0, 0.1),
+        )
     run(command)
     assert len(losses(tmp_path / "run")) == 40
-    assert losses(tmp_path / "run") == losses(tmp_path / "whole")
-    assert validations(tmp_path / "run") == validations(tmp_path / "whole")
-    assert_same_checkpoint(tmp_path / "run", tmp_path / "whole")
-    assert (tmp_path / "run" / "log.txt").read_text().count("resumed at step") == 3
+    assert_same_run(tmp_path / "run", tmp_path / "whole")
+    assert (tmp_path / "run" / "log.txt").read_text().count("resumed at step") == 2
 
 
-ENCODER_FIRST = ["--encoder-first", "0.5", "--colour-code", "0.3"]
-"""A wrapper for many processes must not wait for the gradients of a decoder that has none."""
+CHILD = """
+import sys
+from pathlib import Path
+from cocanet.train.loop import train
+from tests.train.test_survival import staged
+train(staged(Path(sys.argv[1])), Path(sys.argv[2]), resume=True)
+"""
 
 
-@pytest.mark.parametrize(("launcher", "flags"), [("fabric", []), ("torchrun", []), ("fabric", ENCODER_FIRST)])
+def staged(data: Path) -> Settings:
+    """Three stages of twenty steps: Adam, Muon, and Adam again."""
+    stages = (replace(STAGE, share=1 / 3), replace(STAGE, share=1 / 3, optimiser=Muon()), replace(STAGE, share=1 / 3))
+    return tiny_settings(data, {"checkpoint_every": 3, "validate_every": 30}, steps=60, stages=stages)
+
+
+def test_killed_across_stages_it_goes_on_bit_for_bit(tmp_path, one_thread):
+    """COCANET_KILLS kills, spread over all stages, checkpoints and validations."""
+    data, kills = noise_store(tmp_path / "data"), int(os.environ.get("COCANET_KILLS", "2"))
+    train(staged(data), tmp_path / "whole")
+    command = [sys.executable, "-c", CHILD, str(data), str(tmp_path / "run")]
+    draw = random.Random(os.environ.get("COCANET_KILL_SEED", "0"))
+    for kill in range(kills):
+        kill_after(command, tmp_path / "run", round(2 + 54 * kill / kills), pause=draw.uniform(0, 0.02))
+    run(command)
+    assert len(losses(tmp_path / "run")) == 60
+    assert_same_run(tmp_path / "run", tmp_path / "whole")
+
+
+FROZEN = ["--stages.0.trains", "decoder"]
+"""A wrapper for many processes must not wait for gradients of parts that are frozen."""
+
+
+@pytest.mark.parametrize(("launcher", "flags"), [("fabric", FROZEN), ("torchrun", [])])
 def test_two_processes_are_one(tmp_path, data, launcher, flags):
-    plain = arguments(data, tmp_path / "one", steps=6)
-    run([*COCA, *plain, *flags])
+    main([*arguments(data, tmp_path / "one", steps=6), *flags])
     start = COCA if launcher == "fabric" else torchrun()
     run([*start, *arguments(data, tmp_path / "two", steps=6), "--devices", "2", *flags])
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
@@ -81,4 +128,4 @@ def test_two_processes_are_one(tmp_path, data, launcher, flags):
 
 def torchrun() -> list[str]:
     options = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    return [sys.executable, "-m", "torch.distributed.run", *options, "-m", "cocanet.cli"]
+    return [sys.executable, "-m", "torch.distributed.run", *options, "-m", "cocanet"]

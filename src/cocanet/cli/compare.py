@@ -1,4 +1,4 @@
-"""`coca compare`: every model the same time on the same images, and one table of them all."""
+"""`coca compare`: models trained for the same time on the same images, in one table."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 if TYPE_CHECKING:
-    from cocanet.compare.rows import Failure
-    from cocanet.compare.settings import Job
-    from cocanet.compare.training import Trainer
-    from cocanet.report.runs import Measured
+    from cocanet.evaluate.compare import Job
+    from cocanet.evaluate.compare_run import Failure, Trainer
+    from cocanet.evaluate.runs import ScoredRun
 
 
 @dataclass(frozen=True)
 class Compare:
-    """Train models for the same time on the same images, and compare them: scores, cost and curves in one table."""
+    """Train models for the same time on the same images: scores, cost and curves in one table."""
 
     dataset: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATASET")]
     """tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex; birds or flowers with --data."""
     minutes: float
     """Minutes of training, for each run."""
     models: tuple[str, ...] | None = None
-    """coca-net is the paper's preset, coca-net-cpu the quick recipe; coca-net-ras, coca-net-dyna and the rivals too.
-    If left out coca-net, coca-net-cpu and all rivals; on photographs coca-net-cpu and bo-qsa-cpu."""
+    """coca-net (the paper's preset), coca-net-fast (the fast recipe), coca-net-ras, coca-net-dyna, and the baselines.
+    If left out: coca-net, coca-net-fast and all baselines; on photographs coca-net and bo-qsa."""
     seeds: int = 1
     """Runs of each model, from seed 0 on."""
     out: Path | None = None
-    """Folder for the runs and the tables; comparison/DATASET if left out. The same command goes on with what it has."""
+    """Folder for the runs and the tables; comparison/DATASET if left out. The same command continues it."""
     batch_size: int | None = None
-    """One for all models; each preset's own if left out."""
+    """The batch size of all models; each preset's own if left out."""
     data: Path | None = None
-    """A store of images, or a folder with the stores train, validation and test; without it, scenes are made."""
+    """A store of images, or a folder with the stores train, validation and test; scenes are generated if left out."""
 
     def run(self) -> None:
         sys.exit(
@@ -64,18 +63,17 @@ def run_compare(
     changes: Mapping[str, Any] | None = None,
     trainer: Trainer | None = None,
 ) -> int:
-    """Train and evaluate what is missing in `out` and write the tables and curves; returns the exit code.
+    """Train and evaluate the runs that `out` lacks, and write tables and curves; returns the exit code.
 
-    `changes` are made to the settings of every run. The tables are written after every run, so that they are there if
-    it is stopped.
+    `changes` apply to the settings of every run. The tables are written after every run, so that a stopped comparison
+    has them too.
     """
     import torch
 
-    from cocanet.cli.console import ConsoleWatcher
-    from cocanet.compare.files import NAME, write_comparison
-    from cocanet.compare.rows import Failure, run_job
-    from cocanet.compare.settings import Comparison, claim, finished_before, models_for, plan, prepare_data
-    from cocanet.compare.training import train_apart
+    from cocanet.cli.progress import ConsoleProgress
+    from cocanet.evaluate.compare import Comparison, claim, finished_before, models_for, plan, prepare_data
+    from cocanet.evaluate.compare_run import Failure, run_job, train_in_child
+    from cocanet.evaluate.compare_tables import NAME, write_comparison
     from cocanet.train.interrupt import Stopped
     from cocanet.words import duration, plural
 
@@ -83,25 +81,25 @@ def run_compare(
     comparison = Comparison(data_set, float(minutes), torch.get_num_threads(), batch_size, path, dict(changes or {}))
     folder = out or Path(NAME) / data_set
     jobs = plan(comparison, models_for(data_set) if models is None else models, seeds, folder)
-    watcher = ConsoleWatcher()
-    prepare_data(comparison, watcher)
+    progress = ConsoleProgress()
+    prepare_data(comparison, progress)
     claim(folder, comparison)
     jobs = [*finished_before(jobs, comparison, folder), *jobs]
     waiting = sum(not job.finished for job in jobs)
-    watcher.say(
+    progress.say(
         f"{plural(len(jobs), 'run')} in {folder}, {waiting} to train: {duration(60 * minutes * waiting)} at most"
     )
-    results: dict[Job, Measured | Failure] = {}
+    results: dict[Job, ScoredRun | Failure] = {}
     try:
         for number, job in enumerate(jobs, 1):
-            watcher.say(f"{number}/{len(jobs)}: {job.title}")
-            result = results[job] = run_job(job, trainer or train_apart, watcher)
+            progress.say(f"{number}/{len(jobs)}: {job.title}")
+            result = results[job] = run_job(job, trainer or train_in_child, progress)
             if isinstance(result, Failure):
-                watcher.say(f"{job.title} failed: {result.reason}")
+                progress.say(f"{job.title} failed: {result.reason}")
             text = write_comparison(folder, comparison, results, jobs[number:])
     except KeyboardInterrupt as stop:
         number = getattr(stop, "signal", signal.SIGINT)
         raise Stopped(f"stopped; the same command goes on with {folder}", number) from None
-    watcher.say(text)
-    watcher.say(f"The tables and curves are {NAME}.md, .csv, .tex and .png in {folder}")
+    progress.say(text)
+    progress.say(f"The tables and curves are {NAME}.md, .csv, .tex and .png in {folder}")
     return int(any(isinstance(result, Failure) for result in results.values()))

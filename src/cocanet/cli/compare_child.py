@@ -1,7 +1,7 @@
-"""A training in a process of its own, which notes its peak memory and what went wrong: `-m cocanet.cli.compare_child`.
+"""One training run of a comparison, in its own process: `python -m cocanet.cli.compare_child RUN`.
 
-It reads the run's settings from standard input.
-The process asks for its own peak, since the one that Linux hands to its parent begins with the parent's.
+It reads the run's settings from standard input, and writes a note with its peak memory and its error, if any. The
+peak must be read in this process: the one that Linux reports to a parent starts from the parent's own.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import sys
 import traceback
 from pathlib import Path
 
-from cocanet.compare.note import Note, read_note, write_note
+from cocanet.evaluate.compare import Note, read_note, write_note
 
 _ON_PARENTS_DEATH = 1
 
 
 def main(run: Path, settings: str) -> int:
-    """Train or go on in the folder `run`; returns the exit code."""
+    """Start or resume the run in the folder `run`; returns the exit code."""
     _end_with_parent()
     try:
-        from cocanet.cli.display import RunDisplay
-        from cocanet.config.plain import from_plain
-        from cocanet.runs.folder import RunFolder, Settings
+        from cocanet.cli.progress import ConsoleProgress
+        from cocanet.config.serialization import from_dict
+        from cocanet.io.run_folder import RunFolder, Settings
         from cocanet.train import loop
 
-        asked = from_plain(Settings, json.loads(settings), "the settings of the run")
-        loop.train(asked, run, resume=RunFolder(run).exists, display=RunDisplay())
+        given = from_dict(Settings, json.loads(settings), "the settings of the run")
+        loop.train(given, run, resume=RunFolder(run).exists, progress=ConsoleProgress())
         failed = None
     except KeyboardInterrupt as stop:
         _write(run, None)
@@ -42,7 +42,7 @@ def main(run: Path, settings: str) -> int:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has had at once."""
+    """The peak memory of this process."""
     status = Path("/proc/self/status")
     if status.exists():
         lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
@@ -66,7 +66,7 @@ def _reason(error: Exception) -> str:
 
 
 def _end_with_parent() -> None:
-    """Save and stop when the comparison is killed: two trainings in one folder would spoil it."""
+    """Save and stop when the comparison is killed, so that no second process ever trains in the folder."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_ON_PARENTS_DEATH, signal.SIGTERM)
 

@@ -12,15 +12,12 @@ MARGIN = " " * 23
 
 @dataclass(frozen=True)
 class Doctor:
-    """Say what works on this machine and what does not, with the fix for each.
-
-    The exit code is 0 unless something is broken that every command needs.
-    """
+    """Check this machine: what works, what does not, and the fix for each. Exit code 1 if something essential fails."""
 
     def run(self) -> None:
         from cocanet.doctor import examine
 
-        if hasattr(sys.stdout, "reconfigure"):  # the name of a folder may be in letters that a terminal has not
+        if hasattr(sys.stdout, "reconfigure"):  # paths may have characters that the terminal's encoding lacks
             sys.stdout.reconfigure(errors="backslashreplace")
         machine = f"{platform.system()} {platform.machine()}"
         print(f"coca {version('cocanet')}, Python {platform.python_version()}, {machine}")
@@ -33,7 +30,7 @@ class Doctor:
         fatal = [finding.what for finding in findings if finding.fatal]
         others = [finding.what for finding in findings if finding.state != "works" and not finding.fatal]
         if fatal:
-            print(f"Nothing much works before this is put right: {', '.join(fatal)}.")
+            print(f"Most commands fail until this is fixed: {', '.join(fatal)}.")
         else:
             tail = f"; without: {', '.join(others)}" if others else ""
             print(f"What every command needs is there{tail}.")

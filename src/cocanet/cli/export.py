@@ -7,13 +7,13 @@ from typing import Literal
 
 import tyro
 
-from cocanet.cli.weights_argument import Weights
-from cocanet.export.settings import ExportSettings
+from cocanet.cli.arguments import Weights
+from cocanet.export.export_settings import ExportSettings
 
 
 @dataclass(frozen=True)
 class ExportModel:
-    """Write a trained COCA-Net for another runtime, and compare what it finds there with what torch finds."""
+    """Export a trained COCA-Net to another runtime, and compare its masks there with those in torch."""
 
     weights: Weights
     what: tyro.conf.OmitArgPrefixes[ExportSettings] = field(default_factory=ExportSettings)
@@ -21,9 +21,10 @@ class ExportModel:
     """Which checkpoint of a run folder."""
 
     def run(self) -> None:
-        from cocanet.cli.console import ConsoleWatcher
+        from cocanet.cli.progress import ConsoleProgress
         from cocanet.export.exporting import export_model
 
-        made = export_model(self.weights, self.what, checkpoint=self.checkpoint, watcher=ConsoleWatcher())
-        print(f"{made.path}: {made.bytes / 1e6:.1f} MB, {', '.join(made.head.outputs)}")
+        made = export_model(self.weights, self.what, checkpoint=self.checkpoint, progress=ConsoleProgress())
+        refined = ", masks refined" if made.metadata.refined else ""
+        print(f"{made.path}: {made.bytes / 1e6:.1f} MB, {', '.join(made.metadata.outputs)}{refined}")
         print(f"{made.parity}")

@@ -8,15 +8,15 @@ from typing import Annotated
 
 import tyro
 
-from cocanet.cli.weights_argument import Weights
-from cocanet.figures import KINDS
+from cocanet.cli.arguments import Weights
+from cocanet.explain.figures import KINDS
 
 ABOUT = "; ".join(f"{name}: {kind.about}" for name, kind in KINDS.items())
 
 
 @dataclass(frozen=True)
 class DrawFigure:
-    """Draw what a trained model finds in images."""
+    """Draw a trained model's predictions."""
 
     kind: Annotated[
         str,
@@ -25,17 +25,17 @@ class DrawFigure:
     ]
     weights: Weights
     data: Path | None = None
-    """Folder of a store; scenes of the model's own kind if left out."""
+    """Folder of a store; validation scenes of the model's data set if left out."""
     count: int | None = None
-    """How many images; if left out 6, or 3 for slots, or the one that a hierarchy shows."""
+    """How many images; if left out 6, 3 for slots, 1 for hierarchy."""
     first: int = 0
     """The first of them."""
     out: Path | None = None
-    """The picture to write, .png, .pdf or .svg; KIND.png if left out."""
+    """The file to write, .png, .pdf or .svg; KIND.png if left out."""
 
     def run(self) -> None:
-        from cocanet.cli.console import ConsoleWatcher
-        from cocanet.figures.pictured import save_figure
+        from cocanet.cli.progress import ConsoleProgress
+        from cocanet.explain.figures.from_model import save_figure
 
         save_figure(
             self.kind,
@@ -44,5 +44,5 @@ class DrawFigure:
             count=self.count,
             first=self.first,
             out=self.out,
-            watcher=ConsoleWatcher(),
+            progress=ConsoleProgress(),
         )

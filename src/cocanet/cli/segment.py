@@ -9,9 +9,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from cocanet.cli.weights_argument import Weights
-from cocanet.scale.settings import ScaleSettings
-from cocanet.segment.settings import OutputSettings, SegmentSettings
+from cocanet.cli.arguments import Weights
+from cocanet.predict.segment_settings import OutputSettings, SegmentSettings, WorkerSettings
 from cocanet.words import plural
 
 
@@ -23,46 +22,47 @@ class Segment:
     paths: Annotated[
         tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH…", help_behavior_hint="(required)")
     ]
-    """Images, folders of them, also nested, stores, Parquet files, URLs, or patterns such as 'photos/*.jpg'."""
-    find: tyro.conf.OmitArgPrefixes[SegmentSettings] = field(default_factory=SegmentSettings)
+    """Images, folders (also nested), stores, Parquet files, URLs, or patterns such as 'photos/*.jpg'."""
+    settings: tyro.conf.OmitArgPrefixes[SegmentSettings] = field(default_factory=SegmentSettings)
     output: tyro.conf.OmitArgPrefixes[OutputSettings] = field(default_factory=OutputSettings)
-    scale: tyro.conf.OmitArgPrefixes[ScaleSettings] = field(default_factory=ScaleSettings)
+    workers: tyro.conf.OmitArgPrefixes[WorkerSettings] = field(default_factory=WorkerSettings)
     checkpoint: Literal["last", "best"] = "last"
     """Which checkpoint of a run folder."""
     device: str = "cpu"
-    """What to run on: cpu, cuda, cuda:1, mps."""
+    """Device: cpu, cuda, cuda:1, mps."""
 
     def run(self) -> None:
-        from cocanet.cli.console import ConsoleWatcher
-        from cocanet.scale.run import segment_many
-        from cocanet.segment.loading import load
-        from cocanet.segment.paths import find_images
-        from cocanet.segment.unfinished import check_output
+        from cocanet.cli.progress import ConsoleProgress
+        from cocanet.predict import load
+        from cocanet.predict.inputs import find_images
+        from cocanet.predict.segment_many import segment_many
 
-        check_output(self.output)
-        inputs = find_images(self.paths, self.output.out)
         segmenter = load(self.weights, self.device, checkpoint=self.checkpoint)
-        segmenter.check(self.find)
+        inputs = find_images(self.paths, self.output.out)
         start = time.perf_counter()
-        with ConsoleWatcher().progress("segmenting", len(inputs.files)) as progress:
+        with ConsoleProgress().bar("segmenting", len(inputs.files)) as progress:
             done = segment_many(
                 segmenter,
                 inputs,
                 self.output,
-                self.find,
-                self.scale,
+                self.settings,
+                self.workers,
                 checkpoint=self.checkpoint,
                 progress=progress,
             )
-        if done.earlier:
-            print(f"went on after {plural(done.earlier, 'image')} that an earlier run had done")
-        speed = (done.behind - done.earlier) / (time.perf_counter() - start)
-        print(
-            f"{self.output.out}: {plural(done.objects, 'object')} in {plural(done.images, 'image')}, "
-            f"{speed:.1f} images/s"
-        )
+        if done.resumed:
+            print(f"resumed after {plural(done.resumed, 'image')} of an earlier run")
+        if done.images:
+            speed = (done.finished - done.resumed) / (time.perf_counter() - start)
+            refined = ", masks refined" if segmenter.refines(self.settings) else ""
+            print(
+                f"{self.output.out}: {plural(done.objects, 'object')} in {plural(done.images, 'image')}{refined}, "
+                f"{speed:.1f} images/s"
+            )
         if done.failures:
-            print(f"coca: {len(done.failures)} of {len(inputs.files)} files could not be read:", file=sys.stderr)
+            nothing = "" if done.images else ", so nothing was written"
+            count = max(len(inputs.files), len(done.failures))
+            print(f"coca: {len(done.failures)} of {count} files could not be read{nothing}:", file=sys.stderr)
             for failure in done.failures:
                 print(f"  {failure.path}: {failure.reason}", file=sys.stderr)
         sys.exit(1 if done.failures else 0)

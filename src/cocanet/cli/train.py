@@ -1,74 +1,109 @@
-"""`coca train`: its flags are the fields of the preset that is named, so they depend on it."""
+"""`coca train`: every field of a preset is a flag, so the flags depend on the preset."""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import tyro
 
 from cocanet import presets
-from cocanet.cli import auto
-from cocanet.cli.optional import registry
-from cocanet.config import DataConfig, ModelConfig, Preset, RunConfig, TrainConfig
-from cocanet.presets.auto import DecoderKind, check_slots, choose
-from cocanet.runs.folder import DataChoice, RunFolder, Settings, check_new
-from cocanet.words import plural
+from cocanet.cli import parsing
+from cocanet.config import DataConfig, Fit, ModelConfig, Preset, RunConfig, TrainConfig
+from cocanet.presets.auto import Choice, check_slots, choose
+from cocanet.words import about, plural
+
+if TYPE_CHECKING:
+    from cocanet.io.run_folder import RunFolder, Settings
+    from cocanet.progress import Progress
+    from cocanet.train.estimate import RunCost
+
+ABOUT = "Train a model on a data set: `coca train PRESET --help` lists what can be set."
+AUTO = "auto"
+SLOTS, SIZE = 7, 64
+HELP_ALL = "--help-all"
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train a model, with checkpoints, validation and pictures of what it finds.
+    """Train a model, with checkpoints, validation and pictures of its predictions.
 
-    PRESET is tetrominoes, multi-dsprites, shapestacks, objects-room, clevr6 or clevrtex, or birds or flowers for
-    photographs; with -ras (random anchors), -dyna (dynamic slots), -dilated (a quarter of the candidates) or -cpu (the
-    quick recipe) behind it, a variant; with slot-attention-, inv-sa-, bo-qsa- or genesis-v2- before it, a rival
-    (bo-qsa- alone for photographs). Or auto, for your own images: with --data, a
-    folder of pictures or a store, and --slots, the objects in an image at most, it chooses a model that fits. It is
-    the first word; `coca train --resume --out RUN` needs none.
+    PRESET is the first word; `coca train --resume --out RUN` needs none. `auto` chooses a model for your own images:
+    --data is a folder of images or a store, --slots the most objects in an image, background included.
 
-    Every field of the preset is a flag. With another --steps, warm-up and half-life keep their share of the run
-    unless they are given too.
+    Every field of the preset is a flag. Stages and schedules are shares of the run, so they fit any --steps or
+    --minutes.
     """
 
     preset: tyro.conf.Suppress[str]
-    run: tyro.conf.OmitArgPrefixes[RunConfig]
-    train: tyro.conf.OmitArgPrefixes[TrainConfig]
+    config: Annotated[RunConfig, tyro.conf.arg(name="run"), tyro.conf.OmitArgPrefixes]
+    train: Annotated[TrainConfig, tyro.conf.arg(name=""), tyro.conf.AvoidSubcommands]
     scenes: DataConfig
     model: Annotated[ModelConfig, tyro.conf.AvoidSubcommands]
     data: Path | None = None
-    """A store of images, or a folder with the stores train, validation and test; without it, scenes are made."""
+    """A store of images, or a folder with the stores train, validation and test; scenes are generated if left out."""
     images: int | None = None
-    """How many scenes to make for training; as many as published, or 10,000 of those that must be rendered."""
+    """How many scenes to generate for training; as many as published, or 10,000 of those that must be rendered."""
     out: Path | None = None
     """The run's folder; runs/PRESET/seed-N if left out."""
     resume: bool = False
-    """Go on with the run in the folder, with the settings it has except for the flags given now."""
+    """Go on with the run in the folder, with its settings except for the flags given now."""
+    restart: bool = False
+    """With --resume: begin the run in the folder again at step 0; its checkpoints and metrics are deleted."""
     seeds: int = 1
     """Runs one after the other, on consecutive seeds, in the folders seed-N of the one given."""
 
-    def start(self) -> None:
-        from cocanet.cli.console import plain_console
-        from cocanet.cli.display import RunDisplay
+    def run(self) -> None:
+        from cocanet.cli.progress import ConsoleProgress
         from cocanet.train.loop import train
 
+        self._check()
+        progress = ConsoleProgress()
+        cost = self.measure()
+        if cost is not None:
+            progress.say(f"• {cost.text(self.config.minutes)}")
+        for seed in range(self.config.seed, self.config.seed + self.seeds):
+            folder = self.folder(seed)
+            progress.say(f"{self.preset}, seed {seed}, in {folder}")
+            progress.cost = cost
+            end = train(self.settings(seed), folder, resume=self.resume, restart=self.restart, progress=progress)
+            progress.say(f"{folder}: {plural(end.step, 'step')}, {plural(end.images, 'image')}, {about(end.seconds)}")
+            self.say_end(folder, progress)
+
+    def say_end(self, folder: Path, progress: Progress) -> None:
+        """The last line of a run."""
+        progress.say(f"`coca evaluate {folder}` scores it")
+
+    def measure(self) -> RunCost | None:
+        """The cost of the run, for the estimate of its time; None for a run that is over sooner than measured."""
+        from cocanet.train.estimate import SHORT, estimate_run
+
+        timed = self.config.minutes is not None
+        if self.config.accelerator == "cuda" or (timed and self.preset != AUTO) or self.train.steps < SHORT:
+            return None
+        return estimate_run(Preset(self.preset, self.model, self.scenes, self.train), self._validated())
+
+    def _validated(self) -> int:
+        """How many images a validation has."""
+        from cocanet.data.splits import VALIDATION_IMAGES, open_split
+
+        return VALIDATION_IMAGES if self.data is None else len(open_split(self.scenes, "validation", self.data))
+
+    def _check(self) -> None:
+        """Mistakes in the order of a reader: values, then data, then the folder."""
         if self.seeds < 1:
             raise ValueError(f"seeds must be at least 1; got {self.seeds}")
-        if self.seeds > 1 and self.run.devices * self.run.nodes > 1:
+        if self.restart and not self.resume:
+            raise ValueError("--restart begins a run in its folder again; expected --resume beside it")
+        if self.seeds > 1 and self.config.devices * self.config.nodes > 1:
             raise ValueError(f"--seeds {self.seeds} runs in one process; with more devices, start every --seed itself")
-        console = plain_console()
-        for seed in range(self.run.seed, self.run.seed + self.seeds):
-            folder = self.folder(seed)
-            console.print(f"{self.preset}, seed {seed}, in {folder}")
-            if self.resume and not RunFolder(folder).exists:
-                console.print(f"there is no run in {folder} to resume: starting one")
-            end = train(self.settings(seed), folder, resume=self.resume, display=RunDisplay())
-            console.print(
-                f"{folder}: {plural(end.step, 'step')}, {plural(end.images, 'image')}, {end.seconds / 60:.1f} minutes; "
-                f"`coca evaluate {folder}` scores it"
-            )
+        if self.data is not None and not self.data.exists():
+            raise ValueError(f"the data folder {self.data} does not exist; expected a folder of images or a store")
+        folders = [self.folder(seed) for seed in range(self.config.seed, self.config.seed + self.seeds)]
+        if self.resume and not any(_run_folder(folder).exists for folder in folders):
+            raise ValueError(nothing_to_resume(folders[0]))
 
     def folder(self, seed: int) -> Path:
         if self.out is not None and self.seeds == 1:
@@ -76,131 +111,222 @@ class Train:
         return (self.out or Path("runs") / self.preset) / f"seed-{seed}"
 
     def settings(self, seed: int) -> Settings:
+        from cocanet.io.run_folder import DataChoice, Settings
+
         data = str(self.data.resolve()) if self.data else None
         return Settings(
             preset=Preset(self.preset, self.model, self.scenes, self.train),
-            run=replace(self.run, seed=seed),
+            run=replace(self.config, seed=seed),
             data=DataChoice(data, self.images),
         )
 
 
 @dataclass(frozen=True)
 class TrainAuto(Train):
-    """Train a model that fits your own images: --data and --slots are all it needs to be told."""
+    """Train a model for your own images; only --data is needed. All flags:"""
 
     data: Path | None = None
     """A folder of images, or a store of them; needed unless a run is resumed."""
-    slots: int = auto.SLOTS
-    """Objects in an image at most, with the background."""
-    size: int = auto.SIZE
-    """Pixels a side that a folder of images is brought to; a store has its own size."""
-    decoder: DecoderKind = "pictures"
-    """How slots become images: each paints a picture of its own, or all tell one by tokens, for photographs of one
-    thing each."""
+    slots: int | None = None
+    """Objects in an image at most, background included; chosen by the colours of the images if left out."""
+    size: int = SIZE
+    """Pixels a side to which a folder's images are resized; a store has its own size."""
+    fit: Fit = "stretch"
+    """How a folder's photographs become squares."""
+
+    def say_end(self, folder: Path, progress: Progress) -> None:
+        from cocanet.evaluate.gain import gain
+
+        progress.say(gain(folder))
+        progress.say(f"`coca segment {folder} PATH… --out DIR` segments photographs with it")
 
 
 @dataclass(frozen=True)
-class _Resumed:
-    """What a command without a preset must say: which run goes on."""
+class AutoFlags:
+    """Train a model for your own images, without labels: a folder of photographs becomes masks.
 
+    Only --data is needed. `coca train auto --help-all` lists all flags.
+    """
+
+    data: Path | None = None
+    """A folder of photographs, or a store of `coca import`."""
+    slots: int | None = None
+    """Objects in a photograph at most, with the background; chosen by the photographs' colours if left out."""
+    size: int = SIZE
+    """Pixels a side at which photographs are trained; 128 shows smaller objects, and takes many times as long."""
+    fit: Fit = "stretch"
+    """How photographs become squares: stretch and pad keep all of each, crop cuts off the sides."""
+    minutes: float | None = None
+    """Stop after this time; 10,000 steps if left out. Ctrl-C stops and saves."""
     out: Path | None = None
+    """The run's folder; runs/auto/seed-0 if left out."""
     resume: bool = False
+    """Go on with the run in the folder."""
+    seed: int = 0
+    """Seed of the weights and of the order of the images."""
+    seeds: int = 1
+    """Runs one after the other, on consecutive seeds."""
+    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """What to train on; the fastest there is if left out."""
+
+
+Command = TypeVar("Command", bound=Train)
 
 
 def parse(arguments: list[str]) -> Train:
-    """The command that the arguments after `coca train` ask for; the preset is the first of them."""
+    """The command for the arguments after `coca train`; the preset is the first of them."""
     if not arguments or arguments[0].startswith("-"):
         return _parse_without_preset(arguments)
     name, flags = arguments[0], arguments[1:]
-    if name == auto.NAME:
+    if name == AUTO:
         return _parse_auto(flags)
-    preset = presets.find(name)
-    chosen = _parse(flags, _defaults(preset))
-    folder = RunFolder(chosen.folder(chosen.run.seed))
-    if not (chosen.resume and folder.exists):
-        return replace(chosen, train=_stretched(preset.train, chosen.train))
-    return _parse_resumed(name, flags, folder)
+    chosen = _cli(flags, defaults(presets.find(name)))
+    folder = _run_folder(chosen.folder(chosen.config.seed))
+    return _parse_resumed(name, flags, folder) if chosen.resume and folder.exists else chosen
+
+
+def defaults(preset: Preset) -> Train:
+    """The command without any flags."""
+    return Train(preset.name, RunConfig(), preset.train, preset.data, preset.model)
+
+
+TETROMINOES = defaults(presets.tetrominoes())
 
 
 def _parse_without_preset(flags: list[str]) -> Train:
-    """Help, or a run that goes on: it knows what it is."""
-    if {"-h", "--help"} & set(flags):
-        return _parse(flags, replace(_defaults(presets.tetrominoes()), preset="PRESET"))
-    given, _ = tyro.cli(
-        _Resumed, prog="coca train", args=flags, return_unknown_args=True, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    """Help, or a run to resume, which knows its preset."""
+    if _asks_for_help(flags):
+        return _cli(flags, replace(TETROMINOES, preset="PRESET"))
+    given = _given(flags)
     if given.resume and given.out is not None:
-        folder = RunFolder(given.out)
+        folder = _run_folder(given.out)
         return _parse_resumed(folder.read_settings().preset.name, flags, folder)
-    raise ValueError(f"which preset? It comes first, `coca train PRESET …`: {presets.names()}, or auto")
+    raise ValueError(f"which preset? It comes first, `coca train PRESET …`: {presets.names()}")
 
 
 def _parse_resumed(name: str, flags: list[str], folder: RunFolder) -> Train:
-    """The settings of the run, but for the flags that are given now."""
+    """The settings of the run, with the flags given now."""
     before = folder.read_settings()
     if before.preset.name != name:
         raise ValueError(f"{folder.path} is a run of {before.preset.name}, not of {name}")
     data = Path(before.data.path) if before.data.path else None
-    return _parse(flags, replace(_defaults(before.preset), run=before.run, data=data, images=before.data.images))
+    default = replace(defaults(before.preset), config=before.run, data=data, images=before.data.images)
+    return _cli(flags, _for_own_images(default) if name == AUTO else default)
 
 
 def _parse_auto(flags: list[str]) -> Train:
-    asks = {"-h", "--help"} & set(flags)
-    own, rest = auto.take([flag for flag in flags if flag not in asks])
-    generic = _defaults(choose((64, 64), auto.SLOTS, decoder=own.decoder).preset)
-    if asks:
-        return _cli(TrainAuto, flags, TrainAuto(**{each.name: getattr(generic, each.name) for each in fields(generic)}))
-    slots = auto.SLOTS if own.slots is None else own.slots
-    check_slots(slots)  # before minutes are spent on the pictures
-    planned = _parse(rest, generic)
-    folder = RunFolder(planned.folder(planned.run.seed))
-    if planned.resume and folder.exists:
-        if own.data is not None:
-            rest += ["--data", str(auto.import_images(own.data, own.size))]
-        resumed = _parse_resumed(auto.NAME, rest, folder)
-        if own.slots not in (None, resumed.model.slots):
-            raise ValueError(f"{folder.path} has {resumed.model.slots} slots and cannot be resumed with {own.slots}")
+    """A model for the user's images. Mistakes are found before minutes are spent on the images."""
+    if HELP_ALL in flags:
+        return _cli(["--help"], _for_own_images(defaults(choose((SIZE, SIZE), SLOTS).preset)))
+    if _asks_for_help(flags):
+        parsing.parse(AutoFlags, ["--help"], prog="coca train auto")
+    given = _given(flags)
+    if given.slots is not None:
+        check_slots(given.slots)
+    if given.data is not None:
+        check_images(given.data)
+    folders = [_folder(given, seed) for seed in range(given.seed, given.seed + given.seeds)]
+    if given.resume:
+        folder = next((folder for folder in folders if folder.exists), None)
+        if folder is None:
+            raise ValueError(nothing_to_resume(folders[0].path))
+        return _parse_resumed_auto(flags, given, folder)
+    if given.data is None:
+        raise ValueError("which images? `coca train auto --data DIR`: a folder of images, or a store")
+    if given.seeds == 1:
+        from cocanet.io.run_folder import check_new
+
+        check_new(folders[0])
+    store = import_images(given.data, given.size, given.fit)
+    choice = choose_for(given.data, given.slots, store)
+    chosen = _cli(flags, _for_own_images(defaults(choice.preset)))
+    print_reasons(choice._replace(preset=chosen.settings(0).preset))
+    return replace(chosen, data=store)
+
+
+def _parse_resumed_auto(flags: list[str], given: AutoFlags, folder: RunFolder) -> Train:
+    resumed = _parse_resumed(AUTO, flags, folder)
+    if given.slots not in (None, resumed.model.slots):
+        raise ValueError(f"{folder.path} has {resumed.model.slots} slots and cannot be resumed with {given.slots}")
+    if given.data is None:
         return resumed
-    if own.data is None:
-        missing = f"there is no run in {folder.path} to resume; " if planned.resume else ""
-        raise ValueError(f"{missing}which images? `coca train auto --data DIR`: a folder of images, or a store")
-    if planned.seeds == 1:
-        check_new(folder)  # likewise
-    store = auto.import_images(own.data, own.size)
-    choice = auto.choose_for(own.data, slots, store, own.decoder)
-    chosen = _parse(rest, replace(_defaults(choice.preset), data=store))
-    auto.tell(choice._replace(preset=chosen.settings(0).preset), chosen.run.minutes)
-    return replace(chosen, train=_stretched(choice.preset.train, chosen.train))
+    fit = resumed.scenes.fit or given.fit
+    return replace(resumed, data=import_images(given.data, given.size, fit))
 
 
-def _parse(flags: list[str], default: Train) -> Train:
-    return _cli(Train, flags, default)
+def nothing_to_resume(folder: Path) -> str:
+    return f"there is no run in {folder} to resume; leave out --resume to start one"
 
 
-def _cli(kind: type[Train], flags: list[str], default: Train) -> Train:
-    with registry:
-        return tyro.cli(
-            kind,
-            prog=f"coca train {default.preset}",
-            default=default,
-            args=flags,
-            description=inspect.getdoc(kind),
-            config=(tyro.conf.FlagCreatePairsOff,),
-        )
+def _folder(given: AutoFlags, seed: int) -> RunFolder:
+    return _run_folder(replace(TETROMINOES, preset=AUTO, out=given.out, seeds=given.seeds).folder(seed))
 
 
-def _defaults(preset: Preset) -> Train:
-    return Train(preset.name, model=preset.model, scenes=preset.data, train=preset.train, run=RunConfig())
+def import_images(data: Path, size: int, fit: Fit) -> Path:
+    """The store of a user's images, which is written first if `data` is a folder."""
+    from cocanet.cli.progress import ConsoleProgress
+    from cocanet.data.cache import cached_images
+
+    return cached_images(data, size, ConsoleProgress(), fit=fit)
 
 
-def _stretched(before: TrainConfig, chosen: TrainConfig) -> TrainConfig:
-    """Fit what was not given to a number of steps that was."""
-    if chosen.steps == before.steps:
-        return chosen
-    fitted = before.stretched(chosen.steps)
-    given: dict[str, Any] = {
-        entry.name: getattr(chosen, entry.name)
-        for entry in fields(TrainConfig)
-        if getattr(chosen, entry.name) != getattr(before, entry.name)
-    }
-    return replace(fitted, **given)
+def check_images(data: Path) -> None:
+    """The folder of a user's images is there."""
+    from cocanet.data.cache import check_folder
+
+    check_folder(data)
+
+
+def choose_for(data: Path, slots: int | None, store: Path) -> Choice:
+    """A model for the images in a store."""
+    from cocanet.data.cache import fit_of
+    from cocanet.data.colour_clusters import slots_needed
+    from cocanet.data.splits import open_split
+    from cocanet.data.views import size_of
+
+    name = data.resolve().name
+    images = open_split(DataConfig(name), "train", store)
+    chosen = slots or slots_needed(images)
+    choice = choose(size_of(images), chosen, name, images.background_labels, fit_of(store), counted=slots is None)
+    if len(images) >= choice.preset.train.batch_size:
+        return choice
+    # A handful of images makes a smaller batch.
+    train = replace(choice.preset.train, batch_size=len(images))
+    return choice._replace(preset=replace(choice.preset, train=train))
+
+
+def print_reasons(choice: Choice) -> None:
+    """Print the chosen model and the reasons."""
+    from cocanet.cli.progress import ConsoleProgress
+
+    progress = ConsoleProgress()
+    for reason in choice.reasons:
+        progress.say(f"• {reason}")
+
+
+def _for_own_images(command: Train) -> TrainAuto:
+    return TrainAuto(**{each.name: getattr(command, each.name) for each in fields(command)})
+
+
+def _cli(flags: list[str], default: Command) -> Command:
+    description = inspect.getdoc(type(default)) or ""
+    if default.preset != AUTO:
+        description += f"\n\nPresets are {presets.names()}."
+    prog = f"coca train {default.preset}"
+    return parsing.parse(type(default), flags, prog=prog, default=default, description=description)
+
+
+def _given(flags: list[str]) -> AutoFlags:
+    both: tuple[AutoFlags, list[str]]
+    both = parsing.parse(AutoFlags, flags, prog="coca train auto", return_unknown_args=True)  # type: ignore[assignment]
+    return both[0]
+
+
+def _asks_for_help(flags: list[str]) -> bool:
+    return bool({"-h", "--help"} & set(flags))
+
+
+def _run_folder(path: Path) -> RunFolder:
+    from cocanet.io.run_folder import RunFolder
+
+    return RunFolder(path)

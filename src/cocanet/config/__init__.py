@@ -1,5 +1,6 @@
 """What a model, a data set and a run are: frozen dataclasses of plain values, which need no torch."""
 
+from cocanet.config.baselines import AttentionConfig, BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
 from cocanet.config.coca_net import (
     AnchorRule,
     AttentionReach,
@@ -8,18 +9,19 @@ from cocanet.config.coca_net import (
     ConvConfig,
     DecoderConfig,
     DynamicSlots,
-    FeedbackConfig,
     Frame,
+    InertiaRule,
     LevelConfig,
     NormScope,
 )
 from cocanet.config.preset import DataConfig, Fit, ModelConfig, Preset
-from cocanet.config.rivals import AttentionConfig, BoQsaConfig, GenesisV2Config, InvSaConfig, SlotAttentionConfig
+from cocanet.config.refine import RefineConfig
 from cocanet.config.tokens import TokenDecoderConfig
-from cocanet.config.training import Precision, RunConfig, TrainConfig
+from cocanet.config.training import Adam, Muon, Precision, Reconstruction, RunConfig, Schedule, Stage, TrainConfig
 from cocanet.config.windows import Window
 
 __all__ = [
+    "Adam",
     "AnchorRule",
     "AttentionConfig",
     "AttentionReach",
@@ -30,18 +32,23 @@ __all__ = [
     "DataConfig",
     "DecoderConfig",
     "DynamicSlots",
-    "FeedbackConfig",
     "Fit",
     "Frame",
     "GenesisV2Config",
+    "InertiaRule",
     "InvSaConfig",
     "LevelConfig",
     "ModelConfig",
+    "Muon",
     "NormScope",
     "Precision",
     "Preset",
+    "Reconstruction",
+    "RefineConfig",
     "RunConfig",
+    "Schedule",
     "SlotAttentionConfig",
+    "Stage",
     "TokenDecoderConfig",
     "TrainConfig",
     "Window",

@@ -1,4 +1,4 @@
-"""What configurations check, and how they say it."""
+"""Checks that configurations share, with their error messages."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def not_negative(**values: int | float) -> None:
 
 
 def by(size: tuple[int, int]) -> str:
-    """Rows and columns as people write them."""
+    """Rows and columns as text: 32×32."""
     return f"{size[0]}×{size[1]}"

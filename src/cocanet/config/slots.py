@@ -1,4 +1,4 @@
-"""How many slots an image gets, said in one place: no weight depends on their number."""
+"""The number of slots of an image; no weight depends on it."""
 
 from __future__ import annotations
 
@@ -10,46 +10,44 @@ from cocanet.config.preset import ModelConfig, Preset
 
 
 class SlotLimits(NamedTuple):
-    """At most `most` slots; fewer where less than the share `stop_below` of an image is left unexplained."""
+    """At most `max_slots` slots; fewer where less than the share `scope_threshold` of the scope is left."""
 
-    most: int
-    stop_below: float = 0.0
+    max_slots: int
+    scope_threshold: float = 0.0
     temperature: float | None = None
-    """Of the last level's affinities; as the model has it if None."""
+    """Temperature of the last level's affinities; None for the model's own."""
 
 
-def slot_limits(config: CocaNetConfig, *, training: bool, settled: bool = False) -> SlotLimits:
-    """Dynamic slots are found at evaluation; training has a fixed number, at evaluation's temperature if `settled`."""
-    if training and settled:
-        last = config.levels[-1]
-        return SlotLimits(config.slots, temperature=last.sharpen * last.temperature)
+def slot_limits(config: CocaNetConfig, *, training: bool) -> SlotLimits:
+    """Slots are dynamic at evaluation only; training has a fixed number."""
     if training or config.dynamic is None:
         return SlotLimits(config.slots)
-    return SlotLimits(config.dynamic.most, config.dynamic.stop_below)
+    return SlotLimits(config.dynamic.max_slots, config.dynamic.scope_threshold)
 
 
 def with_slots(
-    model: ModelConfig, slots: int | None = None, dynamic: bool | None = None, stop_below: float | None = None
+    model: ModelConfig, slots: int | None = None, dynamic: bool | None = None, scope_threshold: float | None = None
 ) -> ModelConfig:
-    """The model with another number of slots, fewer or more than it was trained with.
+    """The model with another number of slots than it was trained with.
 
-    With `dynamic` as many as explain the image up to the share `stop_below`, `slots` at most. None leaves each as the
-    model has it.
+    With `dynamic`, slots are added until less than the share `scope_threshold` of the scope is left, `slots` at most.
+    None keeps the model's own value.
     """
     if slots is not None and slots < 1:
         raise ValueError(f"slots must be at least 1; got {slots}")
-    if stop_below is not None and not (dynamic or (dynamic is None and getattr(model, "dynamic", None))):
-        raise ValueError(f"stop_below says when dynamic slots stop; got {stop_below} for a fixed number of slots")
+    if scope_threshold is not None and not (dynamic or (dynamic is None and getattr(model, "dynamic", None))):
+        raise ValueError(f"scope_threshold needs dynamic slots; got {scope_threshold} for a fixed number of slots")
     if slots in (None, model.slots) and not dynamic and getattr(model, "dynamic", None) is None:
         return model
     if not isinstance(model, CocaNetConfig):
-        raise ValueError(f"a {model.kind} has the {model.slots} slots that it was trained with")
+        raise ValueError(f"a {model.kind} always has the {model.slots} slots of its training")
     if dynamic or (dynamic is None and model.dynamic is not None):
-        usual = model.dynamic or DynamicSlots(most=max(DynamicSlots.most, model.slots))
-        asked = DynamicSlots(
-            usual.stop_below if stop_below is None else stop_below, usual.most if slots is None else slots
+        usual = model.dynamic or DynamicSlots(max_slots=max(DynamicSlots.max_slots, model.slots))
+        dynamic_slots = DynamicSlots(
+            scope_threshold=usual.scope_threshold if scope_threshold is None else scope_threshold,
+            max_slots=usual.max_slots if slots is None else slots,
         )
-        return replace(model, dynamic=asked)
+        return replace(model, dynamic=dynamic_slots)
     *below, last = model.levels
     return replace(model, dynamic=None, levels=(*below, replace(last, clusters=slots or last.clusters)))
 

@@ -1,4 +1,4 @@
-"""SLATE's decoder as numbers: a picture as a grid of tokens, told one after the other from the slots."""
+"""Hyper-parameters of SLATE's decoder: an image is a grid of tokens, predicted one after the other from the slots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TokenDecoderConfig:
     """A discrete autoencoder and a causal transformer; the sizes are those of BO-QSA on photographs unless given."""
 
     vocabulary: int
-    """How many tokens there are to tell a square of 4×4 pixels by."""
+    """Number of different tokens; each stands for a square of 4×4 pixels."""
     dim: int
     """Features of a token in the transformer."""
     blocks: int = 4
@@ -53,6 +53,11 @@ class TokenDecoderConfig:
             raise ValueError(f"dropout must be 0 or more and below 1; got {self.dropout}")
         if not 0 <= self.cooling_share <= 1:
             raise ValueError(f"cooling_share must lie between 0 and 1; got {self.cooling_share}")
+
+    @property
+    def about(self) -> str:
+        """The decoder in words, for reports."""
+        return "autoregressive token decoder; its masks are attention of the tokens to the slots"
 
     def grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of tokens of an image."""

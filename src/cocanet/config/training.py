@@ -1,123 +1,146 @@
-"""How a model is trained, and how a run is carried out."""
+"""How a model is trained: a run is a tuple of stages."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+import math
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from cocanet.config.checks import not_negative, positive
 
 Precision = Literal["32", "bf16"]
+TOLERANCE = 1e-9
+"""Rounding error of sums of shares."""
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam for all parameters, with the paper's numbers by default."""
+
+    learning_rate: float = 3e-4
+    weight_decay: float = 1e-5
+    token_learning_rate: float | None = None
+    """Learning rate of a token decoder's autoencoder, which has no warm-up; None for the rate of the rest."""
+    kind: Literal["adam"] = "adam"
+
+    def __post_init__(self) -> None:
+        positive(learning_rate=self.learning_rate)
+        not_negative(weight_decay=self.weight_decay)
+        if self.token_learning_rate is not None:
+            positive(token_learning_rate=self.token_learning_rate)
+
+
+@dataclass(frozen=True)
+class Muon:
+    """Muon for weight matrices and convolution kernels, Adam for all other parameters."""
+
+    learning_rate: float = 0.02
+    adam_learning_rate: float = 1e-3
+    momentum: float = 0.95
+    kind: Literal["muon"] = "muon"
+
+    def __post_init__(self) -> None:
+        positive(learning_rate=self.learning_rate, adam_learning_rate=self.adam_learning_rate)
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must be at least 0 and less than 1; got {self.momentum}")
+
+
+OptimiserConfig = Adam | Muon
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The learning rate over a stage: linear warm-up times a decay. Lengths are shares of the stage."""
+
+    warmup: float = 0.02
+    decay: Literal["exponential", "cosine", "constant"] = "exponential"
+    half_life: float = 0.2
+    """Share of the stage in which exponential decay halves the learning rate."""
+
+    def __post_init__(self) -> None:
+        positive(half_life=self.half_life)
+        if not 0 <= self.warmup <= 1:
+            raise ValueError(f"warmup is a share of the stage; expected 0 to 1, got {self.warmup}")
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """The model's own loss: the squared error of the reconstruction, or a token decoder's likelihood."""
+
+    weight: float = 1.0
+    pixels: float = 1.0
+    """Share of the pixels, drawn anew for each step, that a pointwise decoder decodes in training."""
+    kind: Literal["reconstruction"] = "reconstruction"
+
+    def __post_init__(self) -> None:
+        positive(weight=self.weight)
+        if not 0 < self.pixels <= 1:
+            raise ValueError(f"pixels is a share of the image; expected more than 0 and at most 1, got {self.pixels}")
+
+
+LossConfig = Reconstruction
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a run with its own image size, trained parameters, losses, optimiser and schedule."""
+
+    share: float = 1.0
+    """Share of the run; the shares of all stages sum to 1."""
+    image_size: tuple[int, int] | None = None
+    """Rows and columns of the images; None for the model's own. Windows shrink with the image."""
+    trains: tuple[str, ...] = ()
+    """Parts of the model that learn, such as `decoder`; all of them if empty. The others are frozen."""
+    losses: tuple[LossConfig, ...] = (Reconstruction(),)
+    optimiser: OptimiserConfig = field(default_factory=Adam)
+    schedule: Schedule = field(default_factory=Schedule)
+
+    def __post_init__(self) -> None:
+        positive(share=self.share)
+        if not self.losses:
+            raise ValueError("a stage needs at least one loss; got none")
+
+
+class StagePosition(NamedTuple):
+    """Where a run stands: which stage, and the share of it that lies behind."""
+
+    number: int
+    done: float
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Optimisation, as the paper has it by default."""
+    """Optimisation; the paper's by default."""
 
     steps: int = 500_000
     batch_size: int = 64
-    learning_rate: float = 3e-4
-    token_learning_rate: float | None = None
-    """That of the autoencoder of a decoder by tokens, which has no warm-up; as of the rest if left out."""
-    weight_decay: float = 1e-5
-    warmup_steps: int = 10_000
-    decay: Literal["exponential", "cosine", "constant"] = "exponential"
-    half_life: int = 100_000
-    """Steps in which exponential decay halves the learning rate."""
+    stages: tuple[Stage, ...] = (Stage(),)
     clip_norm: float | None = None
+    """Largest norm of the gradient; None for no clipping."""
     crop_padding: int = 3
-    """Pixels of edge padding before the random crop; 0 for none."""
-    reconstruction: float = 1.0
-    """Weight of the model's own loss. That of a decoder by tokens is a sum over the image, thousands at first."""
-    mask_guidance: float = 0.0
-    """Weight of the decoder's masks following the encoder's; the paper has none."""
-    guided_from: float = 0.4
-    """Share of a run after which guidance sets in; it grows over a fifth of the run."""
-    colour_code: float = 0.0
-    """Weight of what it costs to describe an image by one colour for each encoder mask; the paper has none."""
-    colour_entropy: float = 0.01
-    """Price of a nat of a pixel's mask in it, in squared colour: less than an object's own colour saves, more than
-    noise does. With `colour_noise`, in nats of colour."""
-    colour_noise: float = 0.0
-    """With it, the code's error counts in nats, as its logarithm, and errors below this much squared colour save
-    nothing; without it, as it is."""
-    chroma: float = 1.0
-    """Weight of what is not grey in the colours that the code describes."""
-    light: float = 1.0
-    """Weight of brightness in them."""
-    texture: float = 0.0
-    """Weight of how much brightness varies around a pixel, as further colours of it."""
-    figure: float = 0.0
-    """Weight of learning what feedback makes of a thing in the middle: for photographs of one thing each."""
-    figure_spread: float = 0.4
-    """How far the middle reaches: the deviation of a Gaussian blob, in half image sides."""
-    figure_trust: float = 0.8
-    """How much, from three fifths of the run on, feedback begins from the encoder's own masks instead of the middle;
-    it does so not at all in the first fifth."""
-    feedback: bool = True
-    """Whether the model's feedback, if it has any, corrects masks in training too. Where reconstruction teaches the
-    encoder, it would learn to leave its mistakes to feedback."""
-    encoder_first: float = 0.0
-    """Share of a run in which the encoder learns alone, by one of these codes, before the decoder joins."""
-    decoder_apart: bool = False
-    """Whether reconstruction teaches only the decoder and how slots are pooled, and the codes alone teach what is
-    found: a decoder that begins late would first undo what the encoder has learned."""
-    encoder_rests: bool = False
-    """Whether the encoder, once it has learned alone, stays as it is: its learning rate falls to 0 before the decoder
-    joins, which has a course of its own and learns from what is found at evaluation. Needs `decoder_apart`."""
+    """Pixels of edge padding before the random crop; 0 for no crop."""
 
     def __post_init__(self) -> None:
-        positive(
-            steps=self.steps,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            half_life=self.half_life,
-        )
-        not_negative(
-            weight_decay=self.weight_decay,
-            warmup_steps=self.warmup_steps,
-            crop_padding=self.crop_padding,
-            reconstruction=self.reconstruction,
-            mask_guidance=self.mask_guidance,
-            guided_from=self.guided_from,
-            colour_code=self.colour_code,
-            colour_entropy=self.colour_entropy,
-            colour_noise=self.colour_noise,
-            chroma=self.chroma,
-            light=self.light,
-            texture=self.texture,
-            figure=self.figure,
-            encoder_first=self.encoder_first,
-        )
-        positive(figure_spread=self.figure_spread)
-        if not 0 <= self.figure_trust <= 1:
-            raise ValueError(f"figure_trust must lie between 0 and 1; got {self.figure_trust}")
-        if self.encoder_first > 1:
-            raise ValueError(f"encoder_first is a share of the run; expected at most 1, got {self.encoder_first}")
-        if (self.encoder_first or self.decoder_apart) and not (self.colour_code or self.figure):
-            raise ValueError(
-                f"an encoder that learns alone needs the colour code or a figure to learn by; got encoder_first="
-                f"{self.encoder_first}, decoder_apart={self.decoder_apart}, colour_code=0 and figure=0"
-            )
-        if self.encoder_rests and not (self.encoder_first and self.decoder_apart):
-            raise ValueError(
-                "an encoder rests after it has learned alone, from a decoder apart; expected encoder_first above 0 and "
-                f"decoder_apart=True, got {self.encoder_first} and {self.decoder_apart}"
-            )
+        positive(steps=self.steps, batch_size=self.batch_size)
+        not_negative(crop_padding=self.crop_padding)
         if self.clip_norm is not None:
             positive(clip_norm=self.clip_norm)
-        if self.token_learning_rate is not None:
-            positive(token_learning_rate=self.token_learning_rate)
+        total = sum(stage.share for stage in self.stages)
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"the shares of a run's stages must sum to 1; got {total:g}")
 
-    def stretched(self, steps: int) -> TrainConfig:
-        """The same course in more or fewer steps: warm-up and half-life keep their share of the run."""
-        share = steps / self.steps
-        return replace(
-            self,
-            steps=steps,
-            warmup_steps=round(self.warmup_steps * share),
-            half_life=max(1, round(self.half_life * share)),
-        )
+    def position(self, done: float) -> StagePosition:
+        """The stage that a run is in when the share `done` of it lies behind."""
+        begun = 0.0
+        for index, stage in enumerate(self.stages):
+            if done < begun + stage.share - TOLERANCE or index == len(self.stages) - 1:
+                return StagePosition(index, min(1.0, max(0.0, (done - begun) / stage.share)))
+            begun += stage.share
+        raise AssertionError("a run has at least one stage")
+
+    def first_step(self, stage: int) -> int:
+        """The step, counted from 0, that a stage begins with."""
+        return math.ceil(self.steps * (sum(before.share for before in self.stages[:stage]) - TOLERANCE))
 
 
 @dataclass(frozen=True)

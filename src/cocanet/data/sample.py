@@ -1,4 +1,4 @@
-"""The one sample type of every data set, and what a source of samples must offer."""
+"""The sample type of every data set, and the protocol of its sources."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jaxtyping import UInt8
 class Sample(NamedTuple):
     """One image with its instance labels.
 
-    Labels 0 … background-1 are background segments, the objects follow; all are `UNLABELLED` where this image's
-    segments are not known while those of others are. `factors` holds one array per factor of
-    variation (position, shape, colour, …), its first axis running over the objects of this image.
+    Labels 0 … background-1 are background segments; the objects follow. Every label is `UNLABELLED` in an image whose
+    true segments are unknown. `factors` holds one array per factor of variation (position, shape, colour, …); its
+    first axis runs over the objects of this image.
     """
 
     image: UInt8[np.ndarray, "h w 3"]
@@ -26,12 +26,12 @@ class Sample(NamedTuple):
 class Source(Protocol):
     """Samples by index: a scene generator with its seed, or a reader of a published file.
 
-    Sample `i` is always the same, whatever was asked for before it and in whichever process.
+    Sample `i` is always the same, in any order of access and in any process.
     """
 
     @property
     def recipe(self) -> Mapping[str, Any]:
-        """What makes this source again: a name, a seed, options. Written to the store as JSON."""
+        """Everything that defines this source: a name, a seed, options. Written to the store as JSON."""
 
     @property
     def background_labels(self) -> int:

@@ -1,15 +1,13 @@
-"""Which images a run trains on, which it watches, and which the final scores come from.
+"""The training, validation and test split of a data set.
 
-Scenes that we generate have a seed for each split, so the test split of a preset is frozen: the same 2000 images each
-time, but for the last bits where another graphics driver renders them. A store of published files is divided as the
-paper divides them: the first images train, the last test. The user's own images are in the order of their names, which
-may well sort them by kind, so they are shuffled first.
+Generated scenes have a seed for each split, so the test split is frozen: always the same 2000 images, except for the
+last bits where another graphics driver renders them. A store of published files is divided as in the paper: the first
+images train, the last test. A user's own images are shuffled first, since their names may sort them by kind.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -18,15 +16,16 @@ import numpy as np
 from jaxtyping import Int
 
 from cocanet.config import DataConfig
-from cocanet.data.filling import fill
+from cocanet.data.cache import cached_scenes
+from cocanet.data.generators import make_scenes
+from cocanet.data.generators.streams import uniforms
 from cocanet.data.loader import GatherSource
 from cocanet.data.readers import OWN, PHOTOGRAPHS
-from cocanet.data.scenes import make_scenes
-from cocanet.data.scenes.streams import uniforms
+from cocanet.data.sample import Source
 from cocanet.data.store import Store
-from cocanet.data.store_format import META, read_meta
+from cocanet.data.store_format import META
 from cocanet.data.views import Images, Part, Resized, size_of
-from cocanet.watch import QUIET, Watcher
+from cocanet.progress import QUIET, Progress
 
 Split = Literal["train", "validation", "test"]
 
@@ -35,7 +34,7 @@ TEST_IMAGES = 2000
 """Test images of every data set (Sec. 4.2)."""
 VALIDATION_IMAGES = 320
 RENDERED_TRAIN_IMAGES = 10_000
-"""Rendered scenes take minutes to make; those that are drawn cost nothing and come in the published number."""
+"""Rendered scenes take minutes to make. 2-D scenes cost nothing and come in the published number."""
 PUBLISHED_TRAIN_IMAGES = 90_000
 DIVISION_SEED = 0
 
@@ -45,17 +44,14 @@ def open_split(
     split: Split,
     path: Path | None = None,
     images: int | None = None,
-    watcher: Watcher = QUIET,
-    *,
-    shuffle: bool = False,
+    progress: Progress = QUIET,
 ) -> Images:
-    """A split of the user's store at `path`, or of scenes that are made for it; `images` is how many to make.
+    """A split of the store at `path`, or of generated scenes; `images` is the number of scenes to train on.
 
-    With `shuffle` a store of the user's own images is divided at random, the same way each time; runs from before
-    there was such a division go without it.
+    A store of a user's own images is shuffled before it is divided, always the same way.
     """
     if path is not None:
-        return _split_of_store(path, split, shuffle)
+        return _split_of_store(path, split)
     if data.name in PHOTOGRAPHS:
         raise ValueError(
             f"{data.name} are photographs, which are not generated: `coca import {data.name} DIR --out STORE` reads "
@@ -63,30 +59,17 @@ def open_split(
         )
     count = VALIDATION_IMAGES if split == "validation" else TEST_IMAGES
     if split == "train":
-        published = images or PUBLISHED_TRAIN_IMAGES
-        drawn = make_scenes(data.name, count=published, seed=SEEDS[split], max_objects=data.max_objects)
-        if isinstance(drawn, GatherSource):
-            return drawn  # faster drawn again than read from a disk
+        source = _scenes(data, split, images or PUBLISHED_TRAIN_IMAGES)
+        if isinstance(source, GatherSource):
+            return source  # drawing them again is faster than reading them
         count = images or RENDERED_TRAIN_IMAGES
-    return Part(cached_scenes(data, split, count, watcher), 0, count)
+    source = _scenes(data, split, count)
+    name = f"{data.name}{data.max_objects or ''}-v{source.recipe['version']}-{split}-{count}"
+    return Part(cached_scenes(source, name, progress), 0, count)
 
 
-def cached_scenes(data: DataConfig, split: Split, count: int, watcher: Watcher = QUIET) -> Store:
-    """Generated scenes from the cache, made first if they are not there."""
-    folder = cache_folder() / f"{data.name}{data.max_objects or ''}-{split}-{count}"
-    if not is_complete(folder):
-        source = make_scenes(data.name, count=count, seed=SEEDS[split], max_objects=data.max_objects)
-        drawn = isinstance(source, GatherSource)
-        fill(source, folder, workers=1 if drawn else os.cpu_count() or 1, watcher=watcher)
-    return Store(folder)
-
-
-def cache_folder() -> Path:
-    """Where generated scenes are kept: $COCANET_CACHE, or a folder in the user's cache."""
-    given = os.environ.get("COCANET_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cocanet"
+def _scenes(data: DataConfig, split: Split, count: int) -> Source:
+    return make_scenes(data.name, count=count, seed=SEEDS[split], max_objects=data.max_objects)
 
 
 def fingerprint(images: Images) -> str:
@@ -100,7 +83,7 @@ def fingerprint(images: Images) -> str:
 
 
 def at_size(images: Images, image_size: tuple[int, int], data: DataConfig, path: Path | None) -> Images:
-    """The images in the size the model is made for; ValueError if they have another and are not to be resized."""
+    """The images at the model's size; ValueError if they have another and `data.resize` is off."""
     height, width = size_of(images)
     if (height, width) == image_size:
         return images
@@ -112,53 +95,42 @@ def at_size(images: Images, image_size: tuple[int, int], data: DataConfig, path:
     )
 
 
-def is_complete(folder: Path) -> bool:
-    """Whether a store is there, and all of it."""
-    return (folder / META).exists() and read_meta(folder).complete
+def protocol_part(store: Store) -> Part:
+    """A test store, limited to the protocol's number of images."""
+    return Part(store, 0, min(len(store), TEST_IMAGES), _order(store))
 
 
-def holds_own_images(path: Path) -> bool:
-    """Whether a data folder was imported from images of the user's, whose order says no more than their names."""
-    folder = next((folder for folder in (path / "train", path) if (folder / META).exists()), None)
-    return folder is not None and _is_own(read_meta(folder).recipe)
-
-
-def protocol_part(store: Store, *, shuffle: bool = False) -> Part:
-    """All of a test store, but no more than the protocol's number of images: the first of them."""
-    return Part(store, 0, min(len(store), TEST_IMAGES), _order(store, shuffle))
-
-
-def _split_of_store(path: Path, split: Split, shuffle: bool) -> Images:
+def _split_of_store(path: Path, split: Split) -> Images:
     if not path.exists():
         raise ValueError(f"the data folder {path} does not exist; `coca scenes` or `coca import` makes one")
     own = {name: _own_folder(path, name) for name in SEEDS}
     folder = own[split]
     if split == "train" and folder is not None:
-        return _rest(Store(folder), [name for name, found in own.items() if found is None], shuffle)
+        return _without(Store(folder), [name for name, found in own.items() if found is None])
     if folder is not None:
         store = Store(folder)
-        return protocol_part(store, shuffle=shuffle) if split == "test" else Part(store, 0, len(store))
-    return _divide(Store(own["train"] or path), split, shuffle)
+        return protocol_part(store) if split == "test" else Part(store, 0, len(store))
+    return _divide(Store(own["train"] or path), split)
 
 
 def _own_folder(path: Path, split: Split) -> Path | None:
-    """The store that a data folder has for a split, if it has one."""
+    """The store of a split inside a data folder, if there is one."""
     names = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}[split]
     return next((path / name for name in names if (path / name / META).exists()), None)
 
 
-def _divide(store: Store, split: Split, shuffle: bool) -> Part:
-    """Train, validation and test one after the other; a tenth at most for each of the last two."""
+def _divide(store: Store, split: Split) -> Part:
+    """Train, validation and test in this order; at most a tenth for each of the last two."""
     if len(store) < 10:
         return Part(store, 0, len(store))
-    return Part(store, *_bounds(store)[split], _order(store, shuffle))
+    return Part(store, *_bounds(store)[split], _order(store))
 
 
-def _rest(store: Store, taken: Sequence[Split], shuffle: bool) -> Part:
-    """A store that trains, without the images that are `taken` from it for splits that have no store of their own."""
+def _without(store: Store, taken: Sequence[Split]) -> Part:
+    """A training store without the images `taken` for splits that have no store of their own."""
     if len(store) < 10 or not taken:
         return Part(store, 0, len(store))
-    order = _order(store, shuffle)
+    order = _order(store)
     order = np.arange(len(store)) if order is None else order
     away = [order[slice(*_bounds(store)[split])] for split in taken]
     kept = order[~np.isin(order, np.concatenate(away))]
@@ -172,8 +144,8 @@ def _bounds(store: Store) -> dict[Split, tuple[int, int]]:
     return {"train": (0, validation), "validation": (validation, test), "test": (test, count)}
 
 
-def _order(store: Store, shuffle: bool) -> Int[np.ndarray, " n"] | None:
-    if not (shuffle and _is_own(store.recipe)):
+def _order(store: Store) -> Int[np.ndarray, " n"] | None:
+    if not _is_own(store.recipe):
         return None
     drawn = uniforms(DIVISION_SEED, np.arange(len(store)), first=0, draws=1)
     return np.argsort(drawn[:, 0], kind="stable")

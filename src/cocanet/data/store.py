@@ -1,4 +1,4 @@
-"""The store every data set ends in: read-only, memory-mapped, larger than memory if need be."""
+"""The store that every data set is written to: read-only, memory-mapped, possibly larger than memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int, UInt8
 
-from cocanet.data.factors import ShardFactors
 from cocanet.data.sample import Sample
-from cocanet.data.store_format import StoreMeta, check_hash, check_sizes, read_meta, shard_file
+from cocanet.data.store_format import ShardFactors, StoreMeta, check_hash, check_sizes, damaged, read_meta, shard_file
 
 if TYPE_CHECKING:
-    from cocanet.data.as_datasets import TorchDataset
+    from cocanet.data.converters import TorchDataset
 
 
 class Store:
     """A finished store as a source of samples.
 
-    Opening checks every file against `meta.json`, by default down to its hash; `verify=False` stops at the
-    sizes, which is instant however large the store. A store may be pickled or forked into any number of
-    workers: each maps the shards it touches.
+    Opening checks the hash of every file against `meta.json`; `verify=False` checks sizes only, which is instant. A
+    store may be pickled or forked into any number of workers: each maps the shards that it reads.
     """
 
     def __init__(self, path: Path | str, *, verify: bool = True) -> None:
@@ -84,7 +82,7 @@ class Store:
         )
 
     def gather(self, indices: Int[np.ndarray, " b"]) -> tuple[UInt8[np.ndarray, "b h w 3"], UInt8[np.ndarray, "b h w"]]:
-        """Images and labels of many samples, in the order asked for."""
+        """Images and labels of many samples, in the order of `indices`."""
         outside = indices[(indices < 0) | (indices >= len(self))]
         if len(outside):
             raise IndexError(f"sample {outside[0]} of {len(self)} in {self.path}")
@@ -100,13 +98,13 @@ class Store:
 
     def as_torch(self) -> TorchDataset:
         """A `torch.utils.data.Dataset` of images and labels."""
-        from cocanet.data.as_datasets import TorchDataset
+        from cocanet.data.converters import TorchDataset
 
         return TorchDataset(self)
 
     def as_hugging_face(self, cache: Path | str | None = None) -> Any:
-        """A `datasets.Dataset` of images, labels and factors; it is written to Hugging Face's cache, or to `cache`."""
-        from cocanet.data.as_datasets import as_hugging_face
+        """A `datasets.Dataset` of images, labels and factors, written to Hugging Face's cache or to `cache`."""
+        from cocanet.data.converters import as_hugging_face
 
         return as_hugging_face(self, cache)
 
@@ -116,18 +114,16 @@ class Store:
             expected: tuple[int, ...] = (self.meta.samples_in(shard), self.meta.height, self.meta.width)
             if part == "images.npy":
                 expected = (*expected, 3)
-            try:
+            with damaged(path):
                 array = np.load(path, mmap_mode="r", allow_pickle=False)
-            except (ValueError, EOFError) as error:
-                raise ValueError(f"{path} is damaged: {error}") from None
             if array.shape != expected or array.dtype != np.uint8:
                 raise ValueError(f"{path} is damaged: expected uint8 {expected}, found {array.dtype} {array.shape}")
-            # A plain view: indexing a memmap costs several times as much as indexing an array.
+            # A plain view: indexing a memmap is several times slower.
             self._arrays[shard, part] = array.view(np.ndarray)
         return self._arrays[shard, part]
 
     def verify(self) -> None:
-        """Read every file and compare its hash; ValueError names the first that differs."""
+        """Compare the hash of every file; ValueError names the first that differs."""
         files = [
             (shard_file(self.path, shard, part), expected)
             for shard, entry in enumerate(self.meta.shards)

@@ -1,40 +1,42 @@
-"""Write a source into a store, shard by shard, so that a stopped run continues where it was."""
+"""Write a source into a store, shard by shard, so that an interrupted run continues where it stopped."""
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
+from rich.filesize import decimal
 
-from cocanet.config.plain import first_difference
-from cocanet.data.factors import pack_factors
+from cocanet.config.serialization import first_difference
 from cocanet.data.sample import Sample, Source
 from cocanet.data.store import Store
 from cocanet.data.store_format import (
     META,
     PARTS,
-    ShardEntry,
     StoreMeta,
     check_sizes,
     npy_pieces,
+    pack_factors,
     plain_json,
     read_meta,
     shard_file,
     write_meta,
 )
-from cocanet.files import FileEntry, locked, write_atomically
+from cocanet.files import FileEntry, check_folder_writable, existing_parent, locked, write_atomically
+from cocanet.progress import QUIET, Progress
 from cocanet.runtime import without_interrupts, without_script
+from cocanet.words import plural
 
 SHARD_BYTES = 16 * 2**20
 _CHUNK, _LARGE_CHUNK = 32, 512
-
-Progress = Callable[[int], None]
 
 
 @runtime_checkable
@@ -50,40 +52,65 @@ def write_store(
     *,
     shard_size: int | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = QUIET,
 ) -> Store:
-    """Write all of `source` to the folder `out`, or what is missing of it.
+    """Write all of `source` to the folder `out`, or the part that an interrupted run has not written.
 
-    `progress` is told the number of samples there are, from those an earlier run left to the last. The bytes
-    on disk depend neither on `workers` nor on how often the run was stopped. More than one worker needs a
-    source that can be pickled; a script that defines it itself must be under `if __name__ == "__main__"`.
+    The bytes on disk depend neither on `workers` nor on interruptions. More than one worker needs a source that can be
+    pickled; a script that defines it itself must be under `if __name__ == "__main__"`.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, not {workers}")
-    meta = _plan_for(out, source, shard_size)
+    planned = _plan(source, out, shard_size)
+    done = _same_store(out, planned).finished if (out / META).exists() else 0
+    _check_space(source, out, len(source) - done, progress)
     out.mkdir(parents=True, exist_ok=True)
-    with locked(out):
-        meta = _resume(out, meta)
-        shards = list(meta.shards)
-        todo = [shard for shard, entry in enumerate(shards) if entry is None]
-        done = meta.finished
-        report = progress or (lambda samples: None)
-        report(done)
-        for event in _run(source, out, meta, todo, min(workers, max(1, len(todo)))):
-            if isinstance(event, int):
-                done += event
-                report(done)
-            else:
-                shard, shards[shard] = event[0], event[1]
-                meta = _with_shards(meta, shards)
-                write_meta(out, meta)
-    return Store(out, verify=False)
+    try:
+        with locked(out), progress.bar("continuing" if done else "writing", len(source)) as update:
+            meta = _resume(out, planned)
+            shards, done = list(meta.shards), meta.finished
+            todo = [shard for shard, entry in enumerate(shards) if entry is None]
+            update(done)
+            for event in _run(source, out, meta, todo, min(workers, max(1, len(todo)))):
+                if isinstance(event, int):
+                    done += event
+                    update(done)
+                else:
+                    shards[event[0]] = event[1]
+                    meta = replace(meta, shards=tuple(shards))
+                    write_meta(out, meta)
+    except KeyboardInterrupt:
+        kept = read_meta(out).finished if (out / META).exists() else 0
+        raise KeyboardInterrupt(
+            f"stopped, {out} keeps {kept:,} of {len(source):,} samples; run the same command to continue"
+        ) from None
+    store = Store(out, verify=False)
+    progress.say(f"{out} holds {plural(len(store), 'sample')} in {decimal(store.bytes)}")
+    return store
 
 
-def plan_store(source: Source, *, shard_size: int | None = None) -> StoreMeta:
-    """The `meta.json` that `source` will have, with no shard finished."""
+def estimate_bytes(source: Source) -> int:
+    """Estimated size of the store of `source`, from its first sample."""
+    first = source[0]
+    factors = sum(np.asarray(values).nbytes for values in first.factors.values())
+    return len(source) * (first.image.nbytes + first.labels.nbytes + factors)
+
+
+def _check_space(source: Source, out: Path, missing: int, progress: Progress) -> None:
+    needed = round(estimate_bytes(source) * missing / len(source))
+    check_folder_writable(out)
+    free = shutil.disk_usage(existing_parent(out)).free
+    progress.say(f"{plural(len(source), 'sample')}, about {decimal(needed)} to write to {out} ({decimal(free)} free)")
+    if needed > free:
+        raise ValueError(f"{out} needs about {decimal(needed)}, but its disk has only {decimal(free)} free")
+
+
+def _plan(source: Source, out: Path, shard_size: int | None) -> StoreMeta:
+    """The `meta.json` of `source` with no shard finished; shards have the size of an interrupted run's."""
     if len(source) == 0:
         raise ValueError("the source has no samples, so there is nothing to store")
+    if shard_size is None and (out / META).exists():
+        shard_size = read_meta(out).shard_size
     height, width = source[0].labels.shape
     size = shard_size if shard_size is not None else max(1, SHARD_BYTES // (height * width * 4))
     if size < 1:
@@ -100,34 +127,8 @@ def plan_store(source: Source, *, shard_size: int | None = None) -> StoreMeta:
     )
 
 
-def _plan_for(out: Path, source: Source, shard_size: int | None) -> StoreMeta:
-    """A plan that keeps to the shards of an earlier run, unless told otherwise."""
-    if shard_size is None and (out / META).exists():
-        shard_size = read_meta(out).shard_size
-    return plan_store(source, shard_size=shard_size)
-
-
-def finished_samples(source: Source, out: Path) -> int:
-    """How many samples of `source` an earlier run left in `out`; ValueError if it holds anything else."""
-    if not (out / META).exists():
-        return 0
-    return _same_store(out, _plan_for(out, source, None)).finished
-
-
-def estimate_bytes(source: Source) -> int:
-    """Roughly what the store of `source` will take on disk, judged by its first sample."""
-    first = source[0]
-    factors = sum(np.asarray(values).nbytes for values in first.factors.values())
-    return len(source) * (first.image.nbytes + first.labels.nbytes + factors)
-
-
-def _with_shards(meta: StoreMeta, shards: Sequence[ShardEntry | None]) -> StoreMeta:
-    fields = {name: getattr(meta, name) for name in meta.__dataclass_fields__ if name != "shards"}
-    return StoreMeta(**fields, shards=tuple(shards))
-
-
 def _resume(out: Path, planned: StoreMeta) -> StoreMeta:
-    """Continue from what is in `out`, if it is the beginning of the same store."""
+    """Continue the store in `out` if it is the beginning of the same one; else start it."""
     for leftover in out.glob("*.tmp"):
         if leftover.name.startswith((META, "shard-")):
             leftover.unlink(missing_ok=True)
@@ -142,14 +143,14 @@ def _resume(out: Path, planned: StoreMeta) -> StoreMeta:
 
 
 def _same_store(out: Path, planned: StoreMeta) -> StoreMeta:
-    """What is in `out`, which must differ from the plan in its finished shards only.
+    """The store in `out`, which may differ from the plan in its finished shards only.
 
-    Where none is finished there is nothing to lose, and the plan may be another.
+    A store without a finished shard gives way to the plan, since nothing is lost.
     """
     found = read_meta(out)
     if not any(found.shards):
         return planned
-    for name in planned.__dataclass_fields__:
+    for name in (field.name for field in fields(planned)):
         there, wanted = getattr(found, name), getattr(planned, name)
         if name != "shards" and there != wanted:
             difference = first_difference(there, wanted, name) or f"another {name}"
@@ -159,7 +160,7 @@ def _same_store(out: Path, planned: StoreMeta) -> StoreMeta:
 
 
 Event = int | tuple[int, dict[str, FileEntry]]
-"""Either samples that were made, or a shard that is finished."""
+"""A number of samples that were made, or a finished shard with its files."""
 
 
 def _run(source: Source, out: Path, meta: StoreMeta, todo: list[int], workers: int) -> Iterator[Event]:
@@ -175,7 +176,7 @@ def _write_shard(source: Source, out: Path, meta: StoreMeta, shard: int) -> Iter
     images = np.empty((count, meta.height, meta.width, 3), dtype=np.uint8)
     labels = np.empty((count, meta.height, meta.width), dtype=np.uint8)
     factors = []
-    # Large chunks are faster where samples are made together; small ones tell sooner how slow ones get on.
+    # Large chunks are faster where samples are made together; small ones report progress sooner.
     chunk = _LARGE_CHUNK if isinstance(source, ManySource) else _CHUNK
     for start in range(0, count, chunk):
         rows = np.arange(start, min(start + chunk, count))
@@ -201,7 +202,7 @@ def _take(source: Source, indices: Int[np.ndarray, " b"]) -> list[Sample]:
 
 
 def _run_workers(source: Source, out: Path, meta: StoreMeta, todo: list[int], workers: int) -> Iterator[Event]:
-    """Every worker takes each `workers`-th shard and tells what it did through a pipe of its own."""
+    """Every worker writes each `workers`-th shard and reports through a pipe of its own."""
     # Spawned, not forked: renderers and open files do not survive a fork, nor should the folder's lock.
     context = multiprocessing.get_context("spawn")
     pipes, processes = [], []
@@ -238,7 +239,7 @@ def _receive(pipe: Any, pipes: list[Any]) -> Iterator[Event]:
 
 
 def _work(source: Source, out: Path, meta: StoreMeta, shards: list[int], send: Connection) -> None:
-    # A broken pipe means the parent is gone, and with it the reason to go on.
+    # A broken pipe means that the parent has ended.
     with contextlib.suppress(BrokenPipeError):
         try:
             for shard in shards:

@@ -1,4 +1,4 @@
-"""Parts of a store, and images at another size than they are stored in."""
+"""Views of stored images: a part of a store, and images at another size."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Int, UInt8
 
+from cocanet.data.loader import GatherSource
 from cocanet.data.store import Store
 
 
 @runtime_checkable
-class Images(Protocol):
-    """A split: samples that the loader can gather, and what their labels mean."""
+class Images(GatherSource, Protocol):
+    """A split: images that the loader can gather, and what their labels mean."""
 
     @property
     def background_labels(self) -> int: ...
@@ -23,22 +24,16 @@ class Images(Protocol):
     @property
     def has_labels(self) -> bool: ...
 
-    def __len__(self) -> int: ...
-
-    def gather(
-        self, indices: Int[np.ndarray, " b"]
-    ) -> tuple[UInt8[np.ndarray, "b h w 3"], UInt8[np.ndarray, "b h w"]]: ...
-
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of a store, in the store's order or in another."""
+    """A range of a store's samples, in the store's order or in another."""
 
     store: Store
     start: int
     stop: int
     order: Int[np.ndarray, " n"] | None = field(default=None, compare=False, repr=False)
-    """Order of all the store's samples."""
+    """A permutation of all the store's samples."""
 
     @property
     def background_labels(self) -> int:
@@ -61,7 +56,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Resized:
-    """Images that are resized as they are read: smoothly, their labels to the nearest pixel."""
+    """Images resized when they are read: bilinearly with antialiasing, labels to the nearest pixel."""
 
     images: Images
     size: tuple[int, int]
@@ -80,7 +75,11 @@ class Resized:
     def gather(self, indices: Int[np.ndarray, " b"]) -> tuple[UInt8[np.ndarray, "b h w 3"], UInt8[np.ndarray, "b h w"]]:
         images, labels = self.images.gather(indices)
         planes = torch.from_numpy(images).permute(0, 3, 1, 2)
-        smooth = F.interpolate(planes, self.size, mode="bilinear", antialias=True, align_corners=False)
+        (height, width), (rows, columns) = images.shape[1:3], self.size
+        if height % rows == 0 and width % columns == 0:  # means over blocks blur less
+            smooth = F.avg_pool2d(planes.float(), (height // rows, width // columns)).round_().to(torch.uint8)
+        else:
+            smooth = F.interpolate(planes, self.size, mode="bilinear", antialias=True, align_corners=False)
         nearest = F.interpolate(torch.from_numpy(labels)[:, None], self.size, mode="nearest-exact")
         return smooth.permute(0, 2, 3, 1).contiguous().numpy(), nearest[:, 0].numpy()
 

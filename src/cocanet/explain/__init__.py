@@ -1,1 +1,1 @@
-"""Why the hierarchy found what it found, as plain values: for figures, pages and anyone else."""
+"""Why the hierarchy predicts what it predicts, as plain values; `figures` draws them."""

@@ -1,4 +1,4 @@
-"""How compact the mask of every pixel is: on every level, and as part of its object (Eq. 3)."""
+"""Compactness maps: the compactness of every pixel's mask, on each level and of its object (Eq. 3)."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cocanet.explain.nodes import node_geometry, spread_to_owners
+from cocanet.explain.steps import node_geometry, spread_hard
 from cocanet.functional.affinity import Points, affinity, distances
 from cocanet.functional.compactness import compactness, minimum_pair_sum
 from cocanet.functional.geometry import EMPTY, Geometry, pixel_geometry, pool_geometry
 from cocanet.layers.coca import CocaLayer
 from cocanet.metrics.functional.contingency import hard_labels
-from cocanet.models.coca_net import CocaNet, Encoding
+from cocanet.models.coca_net import CocaNet
 from cocanet.models.hierarchy import HierarchyLevel
+from cocanet.models.output import Encoding
 
 _AT_ONCE = 2**22
 
 
 class CompactnessMaps(NamedTuple):
-    """The compactness that each pixel's mask has on each level, and as part of its object."""
+    """Compactness of every pixel's mask, on each level and of its object."""
 
     levels: tuple[Float[Tensor, "b rows columns"], ...]
-    """The affinity mask's of the node that holds most of the pixel, about that node: what anchors are chosen by. Over
-    the first level's cells, which are the pixels unless the backbone shrinks the image."""
+    """For each level, over the first level's cells: the compactness by which anchors are chosen. A cell has that of
+    the affinity mask of its node."""
     objects: Float[Tensor, "b h w"]
-    """The encoder mask's that holds most of the pixel, about the pixel: what Figure 1 shows."""
+    """Compactness of the object's encoder mask about the pixel, as in the paper's Figure 1."""
 
 
 def node_compactness(
     layer: CocaLayer, nodes: Float[Tensor, "b w n d"], geometry: Geometry, temperature: float | None = None
 ) -> Float[Tensor, "b w n"]:
-    """Compactness of the affinity mask of every node of a layer's input, candidate or not."""
+    """Compactness of the affinity mask of every node of a layer's input, also of those that are no candidates."""
     scale = layer.scale_at(temperature)
     points = Points.of(layer.norm(layer.query(layer.norm(nodes))).float())
     batch, windows, count = points.lengths.shape
@@ -47,10 +48,9 @@ def node_compactness(
 
 
 def object_compactness(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b h w"]:
-    """Compactness about each pixel of the mask that holds most of it (Eq. 3, as in Figure 1).
+    """Compactness, about each pixel, of the largest mask there (Eq. 3, as in Figure 1).
 
-    The disc's inertia is the mask's own, whatever the pixel; the mask's follows from the one about its centre of mass
-    by the parallel-axis theorem.
+    The inertia about a pixel follows from that about the centre of mass by the parallel-axis theorem.
     """
     height, width = masks.shape[-2:]
     image = pixel_geometry(height, width, device=masks.device)
@@ -71,19 +71,19 @@ def object_compactness(masks: Float[Tensor, "b k h w"]) -> Float[Tensor, "b h w"
 def compactness_maps(
     model: CocaNet,
     images: Float[Tensor, "b 3 h w"],
-    found: Encoding | None = None,
+    encoding: Encoding | None = None,
     temperature: float | None = None,
 ) -> CompactnessMaps:
-    """Compactness of every pixel's masks, level by level and as objects.
+    """Compactness maps of a batch of images.
 
-    `found` is what the model made of the images, where that is known, with the last level's `temperature` of that call.
+    Pass `encoding`, and the last level's `temperature` of that call, to reuse a known encoding.
     """
-    found = model.encode(images) if found is None else found
-    maps, last = [], len(found.levels) - 1
-    for number, (layer, level) in enumerate(zip(model.hierarchy.levels, found.levels, strict=True)):
+    encoding = model.encode(images) if encoding is None else encoding
+    maps, last = [], len(encoding.levels) - 1
+    for number, (layer, level) in enumerate(zip(model.hierarchy.levels, encoding.levels, strict=True)):
         assert isinstance(layer, HierarchyLevel)
-        geometry = node_geometry(found.levels, number)
-        asked = temperature if number == last else None
-        scores = node_compactness(layer.coca, level.clusters.nodes, geometry, asked)
-        maps.append(spread_to_owners(found.levels, number, scores))
-    return CompactnessMaps(levels=tuple(maps), objects=object_compactness(found.masks))
+        geometry = node_geometry(encoding.levels, number)
+        at_level = temperature if number == last else None
+        scores = node_compactness(layer.coca, level.clusters.nodes, geometry, at_level)
+        maps.append(spread_hard(encoding.levels, number, scores))
+    return CompactnessMaps(levels=tuple(maps), objects=object_compactness(encoding.masks))

@@ -1,1 +1,1 @@
-"""`coca explore`: a page in the browser to look inside the hierarchy, and to turn what was found into labels."""
+"""`coca explore`: a page in the browser that shows the hierarchy and turns predictions into labels."""

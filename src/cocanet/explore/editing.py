@@ -1,4 +1,4 @@
-"""What can be done to labels: each a function from a document to the next."""
+"""Edits of labels: each is a function from a document to the next."""
 
 from __future__ import annotations
 
@@ -8,159 +8,193 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool, Int
 
-from cocanet.explore.document import Document, State, Thing
-from cocanet.segment.coco import encode_mask
-from cocanet.segment.components import split_components
+from cocanet.explore.labels import LabelDocument, LabelSegment, LabelState
+from cocanet.predict.coco import encode_mask
+from cocanet.predict.shapes import split_components
 from cocanet.words import plural
 
-Parts = Callable[[int], Int[np.ndarray, "h w"]]
-"""The label map of a level, from 1, of the image in its own pixels."""
+LevelLabels = Callable[[int], Int[np.ndarray, "h w"]]
+"""The predicted label map of a level, counted from 1, in the image's own pixels."""
 
-Divide = Callable[[Thing, Bool[np.ndarray, "h w"]], list[Bool[np.ndarray, "h w"]]]
+Divide = Callable[[LabelSegment, Bool[np.ndarray, "h w"]], list[Bool[np.ndarray, "h w"]]]
 
-LONGEST_NAME = 60
-MOST_THINGS = 5000
-
-
-def begin(image: str, weights: str, labels: Int[np.ndarray, "h w"], level: int) -> Document:
-    """Labels as they were found; label 0 is the background."""
-    state, pieces = _found(labels, level, first=0, done="as found")
-    height, width = labels.shape
-    return Document(image, (height, width), weights, tuple(pieces), (state,), at=0, revision=1)
+MAX_NAME = 60
+MAX_SEGMENTS = 5000
+ACTIONS = ("merge", "delete", "background", "split", "components", "name", "undo", "redo")
+"""Edits of whole segments; `mending` has those that are drawn."""
 
 
-def again(document: Document, labels: Int[np.ndarray, "h w"], level: int) -> Document:
-    """Labels as they are found now, after what there was."""
-    state, pieces = _found(labels, level, len(document.pieces), "begun again", _next_id(document))
-    return document.with_state(state, pieces)
+def apply(
+    document: LabelDocument, action: str, selected: Sequence[int], category: str, level_labels: LevelLabels
+) -> LabelDocument:
+    """The document after one of `ACTIONS` on the selected segments."""
+    match action:
+        case "merge":
+            return merge(document, selected)
+        case "delete":
+            return delete(document, selected)
+        case "background":
+            return set_background(document, selected)
+        case "split":
+            return split_by_level(document, selected, level_labels)
+        case "components":
+            return split_by_component(document, selected)
+        case "name":
+            return set_category(document, selected, category)
+        case "undo":
+            return document.moved(-1)
+        case "redo":
+            return document.moved(1)
+    raise ValueError(f"cannot {action!r} labels; expected a name of an edit, such as {', '.join(ACTIONS)}")
 
 
-def merge(document: Document, chosen: Sequence[int]) -> Document:
-    """Several things become one; with the background among them, all become background."""
-    things = _chosen(document, chosen, "to merge")
-    if len(things) < 2:
-        raise ValueError("choose at least two segments to merge")
+def begin(
+    image: str, weights: str, predicted: Int[np.ndarray, "h w"], level: int, *, refined: bool = False
+) -> LabelDocument:
+    """A document that begins with a predicted label map of a level; label 0 is the background."""
+    state, masks = _initial(predicted, level, 0, 0, LabelState((), 0, "as predicted", refined))
+    height, width = predicted.shape
+    return LabelDocument(image, (height, width), weights, tuple(masks), (state,), current=0, revision=1)
+
+
+def restart(
+    document: LabelDocument, predicted: Int[np.ndarray, "h w"], level: int, *, refined: bool = False
+) -> LabelDocument:
+    """Replace all segments by a predicted label map; undo returns to the segments before."""
+    empty = LabelState((), 0, "restarted from the prediction", refined)
+    state, masks = _initial(predicted, level, len(document.masks), next_id(document), empty)
+    return document.with_state(state, masks)
+
+
+def merge(document: LabelDocument, selected: Sequence[int]) -> LabelDocument:
+    """Merge segments into one; with the background among them, all become background."""
+    segments = select_segments(document, selected, "to merge")
+    if len(segments) < 2:
+        raise ValueError("select at least two segments to merge")
     state = document.state
-    into = next((thing for thing in things if thing.id == state.background), things[0])
-    category = next((thing.category for thing in (into, *things) if thing.category), "")
-    return document.with_state(_joined(state, things, into, category, f"merged {plural(len(things), 'segment')}"))
+    into = next((segment for segment in segments if segment.id == state.background), segments[0])
+    category = next((segment.category for segment in (into, *segments) if segment.category), "")
+    return document.with_state(_merged(state, segments, into, category, f"merged {plural(len(segments), 'segment')}"))
 
 
-def delete(document: Document, chosen: Sequence[int]) -> Document:
-    """Things become background."""
-    state, things = document.state, _chosen(document, chosen, "to delete")
-    if any(thing.id == state.background for thing in things):
+def delete(document: LabelDocument, selected: Sequence[int]) -> LabelDocument:
+    """Merge segments into the background."""
+    state, segments = document.state, select_segments(document, selected, "to delete")
+    if any(segment.id == state.background for segment in segments):
         raise ValueError("the background cannot be deleted; set another background first")
-    into = state.thing(state.background)
-    return document.with_state(
-        _joined(state, [into, *things], into, into.category, f"deleted {plural(len(things), 'segment')}")
-    )
+    into, edit = state.segment(state.background), f"deleted {plural(len(segments), 'segment')}"
+    return document.with_state(_merged(state, [into, *segments], into, into.category, edit))
 
 
-def set_background(document: Document, chosen: Sequence[int]) -> Document:
-    """These are the background, and what was it before is a thing like others."""
-    state, things = document.state, _chosen(document, chosen, "for the background")
-    joined = _joined(state, things, things[0], "", "set the background")
-    return document.with_state(replace(joined, background=things[0].id))
+def set_background(document: LabelDocument, selected: Sequence[int]) -> LabelDocument:
+    """Merge segments into a new background; the old background becomes an object."""
+    state, segments = document.state, select_segments(document, selected, "for the background")
+    merged = _merged(state, segments, segments[0], "", "set the background")
+    return document.with_state(replace(merged, background=segments[0].id))
 
 
-def name(document: Document, chosen: Sequence[int], category: str) -> Document:
-    """Things of a category; an empty one takes it away."""
+def set_category(document: LabelDocument, selected: Sequence[int], category: str) -> LabelDocument:
+    """Give segments a category; an empty one removes it."""
     category = " ".join(category.split())
-    if len(category) > LONGEST_NAME or not category.isprintable():
-        raise ValueError(f"a category is a name of at most {LONGEST_NAME} letters; got {category[:80]!r}")
-    state, things = document.state, {thing.id for thing in _chosen(document, chosen, "to name")}
-    if state.background in things:
-        raise ValueError("the background has no category; choose other segments to name")
-    named = tuple(replace(thing, category=category) if thing.id in things else thing for thing in state.things)
-    done = f"named {plural(len(things), 'segment')} {category}" if category else "took a name away"
-    return document.with_state(replace(state, things=named, done=done))
+    if len(category) > MAX_NAME or not category.isprintable():
+        raise ValueError(f"a category is a name of at most {MAX_NAME} letters; got {category[:80]!r}")
+    state, ids = document.state, {segment.id for segment in select_segments(document, selected, "to name")}
+    if state.background in ids:
+        raise ValueError("the background has no category; select other segments to name")
+    named = tuple(replace(segment, category=category) if segment.id in ids else segment for segment in state.segments)
+    edit = f"named {plural(len(ids), 'segment')} {category}" if category else "removed a category"
+    return document.with_state(replace(state, segments=named, edit=edit))
 
 
-def split(document: Document, chosen: Sequence[int], parts: Parts) -> Document:
-    """Things fall into the clusters of the level below theirs."""
-    things = _chosen(document, chosen, "to split")
-    lowest = [thing.id for thing in things if thing.level < 2]
+def split_by_level(document: LabelDocument, selected: Sequence[int], level_labels: LevelLabels) -> LabelDocument:
+    """Split segments into the clusters of the level below theirs."""
+    segments = select_segments(document, selected, "to split")
+    lowest = [segment.id for segment in segments if segment.level < 2]
     if lowest:
         raise ValueError(f"segment {lowest[0]} is a cluster of the lowest level; below it are only pixels")
 
-    def below(thing: Thing, mask: Bool[np.ndarray, "h w"]) -> list[Bool[np.ndarray, "h w"]]:
-        labels = parts(thing.level - 1)
+    def clusters(segment: LabelSegment, mask: Bool[np.ndarray, "h w"]) -> list[Bool[np.ndarray, "h w"]]:
+        labels = level_labels(segment.level - 1)
         return [mask & (labels == label) for label in np.unique(labels[mask])]
 
-    return _divided(document, things, below, 1, "split {}")
+    return divide_segments(document, segments, clusters, 1, "split {}")
 
 
-def take_apart(document: Document, chosen: Sequence[int]) -> Document:
-    """Things fall into their connected parts."""
+def split_by_component(document: LabelDocument, selected: Sequence[int]) -> LabelDocument:
+    """Split segments into their connected components."""
 
-    def connected(thing: Thing, mask: Bool[np.ndarray, "h w"]) -> list[Bool[np.ndarray, "h w"]]:
-        found = split_components(mask.astype(np.int32)).labels
-        return [found == label for label in range(1, int(found.max()) + 1)]
+    def components(segment: LabelSegment, mask: Bool[np.ndarray, "h w"]) -> list[Bool[np.ndarray, "h w"]]:
+        labels = split_components(mask.astype(np.int32)).labels
+        return [labels == label for label in range(1, int(labels.max()) + 1)]
 
-    return _divided(document, _chosen(document, chosen, "to take apart"), connected, 0, "took {} apart")
+    segments = select_segments(document, selected, "to split into components")
+    return divide_segments(document, segments, components, 0, "split {} into components")
 
 
-def _divided(document: Document, things: Sequence[Thing], divide: Divide, down: int, done: str) -> Document:
-    """Things in the masks they fall into, each `down` levels lower; of the background the largest part stays it."""
-    state, pieces, number = document.state, list[str](), _next_id(document)
-    made: dict[int, list[Thing]] = {}
+def divide_segments(
+    document: LabelDocument, segments: Sequence[LabelSegment], divide: Divide, down: int, edit: str
+) -> LabelDocument:
+    """Divide segments into parts that are `down` levels lower; the largest part of the background stays background."""
+    state, masks, number = document.state, list[str](), next_id(document)
+    parts: dict[int, list[LabelSegment]] = {}
     area: dict[int, int] = {}
-    for thing in things:
-        masks = divide(thing, document.mask(thing))
-        if len(masks) < 2:
+    for segment in segments:
+        divided = divide(segment, document.mask(segment))
+        if len(divided) < 2:
             continue
-        made[thing.id] = []
-        for mask in masks:
-            level = max(1, thing.level - down)
-            part = Thing(number, (len(document.pieces) + len(pieces),), level, thing.category)
-            made[thing.id].append(part)
+        parts[segment.id] = []
+        for mask in divided:
+            level, place = max(1, segment.level - down), len(document.masks) + len(masks)
+            parts[segment.id].append(LabelSegment(number, (place,), level, segment.category))
             area[number] = int(mask.sum())
-            pieces.append(encode_mask(mask)["counts"])
+            masks.append(encode_mask(mask)["counts"])
             number += 1
-    if not made:
-        raise ValueError("nothing to divide: each of these segments is one part already")
-    after = [part for thing in state.things for part in made.get(thing.id, [thing])]
+    if not parts:
+        raise ValueError("nothing to split: each of these segments is a single part")
+    after = tuple(part for segment in state.segments for part in parts.get(segment.id, [segment]))
     _check_count(after)
     background = state.background
-    if background in made:
-        background = max((part.id for part in made[background]), key=area.__getitem__)
-    words = done.format(plural(len(made), "segment"))
-    return document.with_state(State(tuple(after), background, words), pieces)
+    if background in parts:
+        background = max((part.id for part in parts[background]), key=area.__getitem__)
+    edit = edit.format(plural(len(parts), "segment"))
+    return document.with_state(replace(state, segments=after, background=background, edit=edit), masks)
 
 
-def _found(
-    labels: Int[np.ndarray, "h w"], level: int, first: int, done: str, number: int = 0
-) -> tuple[State, list[str]]:
-    there = np.unique(labels).tolist()
-    pieces = [encode_mask(labels == label)["counts"] for label in there]
-    things = [Thing(number + place, (first + place,), level) for place in range(len(there))]
-    _check_count(things)
-    return State(tuple(things), number + there.index(0) if 0 in there else number, done), pieces
+def _initial(
+    labels: Int[np.ndarray, "h w"], level: int, first_mask: int, first_id: int, empty: LabelState
+) -> tuple[LabelState, list[str]]:
+    """The state with a segment for each label, and the segments' masks."""
+    present = np.unique(labels).tolist()
+    masks = [encode_mask(labels == label)["counts"] for label in present]
+    segments = tuple(LabelSegment(first_id + place, (first_mask + place,), level) for place in range(len(present)))
+    _check_count(segments)
+    background = first_id + present.index(0) if 0 in present else first_id
+    return replace(empty, segments=segments, background=background), masks
 
 
-def _check_count(things: Sequence[Thing]) -> None:
-    if len(things) > MOST_THINGS:
-        raise ValueError(f"{len(things):,} segments are too many to label; expected at most {MOST_THINGS:,}")
+def _check_count(segments: Sequence[LabelSegment]) -> None:
+    if len(segments) > MAX_SEGMENTS:
+        raise ValueError(f"{len(segments):,} segments are too many to label; expected at most {MAX_SEGMENTS:,}")
 
 
-def _chosen(document: Document, chosen: Iterable[int], purpose: str) -> list[Thing]:
-    things = [document.state.thing(number) for number in dict.fromkeys(chosen)]
-    if not things:
-        raise ValueError(f"choose a segment {purpose} first")
-    return things
+def select_segments(document: LabelDocument, selected: Iterable[int], purpose: str) -> list[LabelSegment]:
+    segments = [document.state.segment(number) for number in dict.fromkeys(selected)]
+    if not segments:
+        raise ValueError(f"select a segment {purpose} first")
+    return segments
 
 
-def _joined(state: State, things: Sequence[Thing], into: Thing, category: str, done: str) -> State:
-    """All of `things` in the place of `into`."""
-    gone = {thing.id for thing in things} - {into.id}
-    pieces = tuple(dict.fromkeys(number for thing in things for number in thing.pieces))
-    level = max(thing.level for thing in things)
-    whole = replace(into, pieces=pieces, category=category, level=level)
-    after = tuple(whole if thing.id == into.id else thing for thing in state.things if thing.id not in gone)
+def _merged(
+    state: LabelState, segments: Sequence[LabelSegment], into: LabelSegment, category: str, edit: str
+) -> LabelState:
+    """All of `segments` in the place of `into`."""
+    gone = {segment.id for segment in segments} - {into.id}
+    masks = tuple(dict.fromkeys(number for segment in segments for number in segment.masks))
+    whole = replace(into, masks=masks, category=category, level=max(segment.level for segment in segments))
+    after = tuple(whole if segment.id == into.id else segment for segment in state.segments if segment.id not in gone)
     background = into.id if state.background in gone else state.background
-    return State(after, background, done)
+    return replace(state, segments=after, background=background, edit=edit)
 
 
-def _next_id(document: Document) -> int:
-    return 1 + max(thing.id for state in document.states for thing in state.things)
+def next_id(document: LabelDocument) -> int:
+    return 1 + max(segment.id for state in document.states for segment in state.segments)

@@ -1,4 +1,4 @@
-"""Who may ask: only pages of this server, by its own address, and from elsewhere only with the token."""
+"""Access: only this server's own page, at its own address, and with its token."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server listens, and the token that it asks for beyond this machine."""
+    """Where the server listens, and the token that it requires: other users of this machine can reach it too."""
 
     host: str
     port: int
     token: str | None = None
+    """Without one, everybody may use the page."""
 
     @property
     def url(self) -> str:
-        """What to open in a browser."""
+        """The address to open in a browser."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else host
         return f"http://{host}:{self.port}/" + (f"?token={self.token}" if self.token else "")
@@ -49,7 +49,7 @@ class Address:
         return f"coca-{self.port}"
 
     def answers_to(self, host: str) -> bool:
-        """Whether a Host header names this server; a name that leads here by accident or malice does not."""
+        """Whether a Host header names this server; this stops DNS rebinding."""
         try:
             name, port = urlsplit(f"//{host}").hostname or "", urlsplit(f"//{host}").port or 80
         except ValueError:
@@ -61,16 +61,6 @@ class Address:
         return self.host in ("0.0.0.0", "::") and _is_address(name)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a server there can be reached from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _is_address(name: str) -> bool:
     try:
         ip_address(name)
@@ -80,7 +70,7 @@ def _is_address(name: str) -> bool:
 
 
 class Guard:
-    """Stands before the server and turns away, in words, whoever may not ask."""
+    """ASGI middleware that refuses requests of other sites, and adds security headers to every response."""
 
     def __init__(self, app: App, address: Address) -> None:
         self.app, self.address = app, address
@@ -102,27 +92,27 @@ class Guard:
 
         async def guarded(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                there = {name.lower() for name, _ in message["headers"]}
+                present = {name.lower() for name, _ in message["headers"]}
                 added = {**HEADERS, **({"Set-Cookie": cookie} if cookie else {})}
                 fresh = [(name.lower().encode(), value.encode()) for name, value in added.items()]
-                message["headers"] = [*message["headers"], *(pair for pair in fresh if pair[0] not in there)]
+                message["headers"] = [*message["headers"], *(pair for pair in fresh if pair[0] not in present)]
             await send(message)
 
         if refused is not None:
-            await _say(guarded, *refused)
+            await _refuse(guarded, *refused)
             return
         await self.app(scope, receive, guarded)
 
     def _refusal(self, headers: dict[str, str], opening: bool) -> tuple[int, str] | None:
-        """Why a request is turned away, if it is; to open the page, a link from anywhere will do."""
+        """Status and reason of a refusal, or None; any site may link to the page itself (`opening`)."""
         host = headers.get("host", "")
         if not self.address.answers_to(host):
             return 421, f"this server does not answer to {host!r}; open the address that `coca explore` printed"
         origin = headers.get("origin")
         if origin is not None and origin != f"http://{host}":
-            return 403, f"a page of {origin!r} may not ask this server anything"
+            return 403, f"pages of {origin!r} may not use this server"
         if not opening and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return 403, "another site may not ask this server anything"
+            return 403, "other sites may not use this server"
         return None
 
     def _is_token(self, given: str) -> bool:
@@ -138,8 +128,8 @@ def _cookie(header: str, name: str) -> str:
     return found.value if found else ""
 
 
-async def _say(send: Send, status: int, words: str) -> None:
-    body = json.dumps({"error": words}).encode()
+async def _refuse(send: Send, status: int, reason: str) -> None:
+    body = json.dumps({"error": reason}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,1 +1,1 @@
-"""A trained COCA-Net for other runtimes: a graph of ONNX, or a program of `torch.export`."""
+"""Export of a trained COCA-Net for other runtimes: an ONNX graph, or a program of `torch.export`."""

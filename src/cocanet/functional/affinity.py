@@ -47,7 +47,7 @@ def affinity(distances: Float[Tensor, "*batch m n"]) -> Float[Tensor, "*batch m 
 
     The softmax's normaliser cancels in the stretch, and the nearest node is at distance 0, so
     Λ = (e^(−E) − e^(−max E)) / (1 − e^(−max E)) = 1 + (e^(−E) − 1) / (1 − e^(−max E)).
-    Where all distances are rounding errors there is nothing to tell the nodes apart, and all are fully akin.
+    Where all distances are rounding errors, no node differs from another, and all affinities are 1.
     """
     farthest = distances.amax(-1, keepdim=True)
     farthest = farthest.masked_fill(farthest <= 64 * torch.finfo(distances.dtype).eps, 1.0)

@@ -22,18 +22,18 @@ def choose_anchors(
     candidates: Int[Tensor, " u"],
     affinity_of: Callable[[Int[Tensor, "*batch 1"]], Float[Tensor, "*batch 1 n"]],
     count: int,
-    stop_below: float = 0.0,
+    scope_threshold: float = 0.0,
 ) -> Anchors:
     """Choose up to `count` anchors: each the best-scored candidate that is still in scope (lines 2-6 of Alg. 1).
 
-    `affinity_of` gives the affinity mask of one node per window. With `stop_below` an anchor is wanted only while the
-    scope's mean is at least that fraction. Nothing here has a gradient: scores only decide which rows count.
+    `affinity_of` gives the affinity mask of one node per window. With `scope_threshold`, an anchor is wanted only
+    while the scope's mean is at least that share. Nothing here has a gradient: scores only decide which rows count.
     """
     nodes, wanted = [], []
     scope = torch.ones((), dtype=scores.dtype, device=scores.device).expand(*scores.shape[:-1], 1)
     in_scope = scores
     for _ in range(count):
-        wanted.append(scope.mean(-1) >= stop_below)
+        wanted.append(scope.mean(-1) >= scope_threshold)
         anchor = candidates[in_scope.argmax(-1, keepdim=True)]
         nodes.append(anchor)
         scope = scope * (1 - affinity_of(anchor).squeeze(-2))

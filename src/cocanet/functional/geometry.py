@@ -1,4 +1,4 @@
-"""Physical attributes of nodes (Sec. 3.1.4): what a cluster's extent and position are."""
+"""Physical attributes of nodes and clusters (Sec. 3.1.4)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from cocanet.config import InertiaRule
 from cocanet.config.windows import Window
 from cocanet.functional.pixels import PIXEL_INERTIA
 from cocanet.functional.windows import partition
 
 EMPTY = 1e-8
-"""A cluster of less mass than this has no centre of mass of its own."""
+"""Smallest mass for which a centre of mass is defined."""
 
 
 class Geometry(NamedTuple):
@@ -34,13 +35,12 @@ class Geometry(NamedTuple):
         return Geometry(*map(change, self))
 
 
-def pixel_geometry(height: int, width: int, device: torch.device | None = None) -> Geometry:
+def pixel_geometry(
+    height: int, width: int, device: torch.device | None = None, dtype: torch.dtype = torch.float32
+) -> Geometry:
     """Geometry of an image's pixels: unit squares of density 1."""
-    rows, columns = torch.meshgrid(
-        torch.arange(height, dtype=torch.float32, device=device),
-        torch.arange(width, dtype=torch.float32, device=device),
-        indexing="ij",
-    )
+    lines = [torch.arange(side, dtype=dtype, device=device) for side in (height, width)]
+    rows, columns = torch.meshgrid(*lines, indexing="ij")
     ones = torch.ones_like(rows)
     return Geometry(ones, ones, ones * PIXEL_INERTIA, torch.stack((rows, columns), -1))
 
@@ -60,23 +60,32 @@ def squared_offsets(
     return along[0].square() + along[1].square()
 
 
-def pool_geometry(masks: Float[Tensor, "*#batch k n"], nodes: Geometry) -> Geometry:
+def pool_geometry(
+    masks: Float[Tensor, "*#batch k n"], nodes: Geometry, rule: InertiaRule = "parallel-axis"
+) -> Geometry:
     """Geometry of clusters from that of their nodes (aggregation equations of the supplement).
 
-    Mass goes with the square of the mask. The inertia has the parallel-axis term about the new centre, which the
-    printed sum lacks: without it a scattered cluster would look as compact as a disc on the next level. A cluster
-    without mass lies where its mask lies, and one without a mask in the middle of the window.
+    Mass goes with the square of the mask. The moment of inertia has three readings:
+
+    - `printed`: ΣΠI, as in the paper. A scattered cluster then looks as compact as a disc on the next level.
+    - `released`: ΣΠDI plus the parallel-axis term, as in the released code. Faint clusters look too compact.
+    - `parallel-axis`, ours: ΣΠI plus the parallel-axis term about the new centre.
+
+    A cluster without mass is centred on its mask, and one without a mask on its window.
     """
     masks = masks.detach()
     area, inertia = masks * nodes.area.unsqueeze(-2), masks * nodes.inertia.unsqueeze(-2)
     mass = masks * area * nodes.density.unsqueeze(-2)
+    if rule == "released":
+        inertia = inertia * nodes.density.unsqueeze(-2)
     position = _centre(masks, mass, nodes.position)
-    spread = squared_offsets(position, nodes.position)
-    total_area, total_mass = area.sum(-1), mass.sum(-1)
+    total_area, total_mass, total_inertia = area.sum(-1), mass.sum(-1), inertia.sum(-1)
+    if rule != "printed":
+        total_inertia = total_inertia + (mass * squared_offsets(position, nodes.position)).sum(-1)
     return Geometry(
         area=total_area,
         density=total_mass / total_area.clamp(min=EMPTY),
-        inertia=inertia.sum(-1) + (mass * spread).sum(-1),
+        inertia=total_inertia,
         position=position,
     )
 

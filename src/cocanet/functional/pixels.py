@@ -1,4 +1,4 @@
-"""What a pixel is: a unit square. No torch, for those who measure label maps."""
+"""The moment of inertia of a pixel, without torch: `predict/shapes.py` measures label maps with it."""
 
 PIXEL_INERTIA = 1 / 6
 """Moment of inertia of a unit square about its centre."""

@@ -1,4 +1,4 @@
-"""Whether a model is being traced for another runtime, and loops that can be."""
+"""Whether a model is being traced for export, and loops that can be traced."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ State = tuple[Tensor, ...]
 
 
 def exporting() -> bool:
-    """Whether `torch.export` is tracing: the size of a batch is then unknown, and no value can be looked at."""
+    """Whether `torch.export` is tracing: the batch size is then symbolic and no value can be read."""
     # Torch says so since 2.7; `cocanet.export` asks for a later one.
     asked: Any = getattr(torch.compiler, "is_exporting", None)
     return bool(asked is not None and asked())
 
 
 def repeat(step: Callable[[Tensor], Tensor], state: Tensor, times: int) -> Tensor:
-    """Apply a step so many times; traced it is one loop of the graph."""
+    """Apply a step `times` times; traced, it is one loop of the graph."""
     if exporting() and times > 1:
         (done,) = _loop(lambda x: (torch.ones((), dtype=torch.bool), (step(x),)), (state,), times)
         return done
@@ -28,10 +28,10 @@ def repeat(step: Callable[[Tensor], Tensor], state: Tensor, times: int) -> Tenso
     return state
 
 
-def settle(step: Callable[..., tuple[Tensor, State]], state: State, most: int) -> State:
-    """Apply a step until it says that it changed nothing, at most `most` times.
+def while_changed(step: Callable[..., tuple[Tensor, State]], state: State, most: int) -> State:
+    """Apply a step until it changes nothing, at most `most` times.
 
-    A step takes the tensors of the state, and gives a boolean and tensors of the same shapes.
+    A step takes the tensors of the state and returns whether it changed them, with tensors of the same shapes.
     """
     if exporting():
         return _loop(step, state, most)

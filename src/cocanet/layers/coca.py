@@ -8,41 +8,37 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from cocanet.config import AnchorRule, NormScope
+from cocanet.config import AnchorRule, InertiaRule, NormScope
 from cocanet.config.windows import Window, dilated_candidates
 from cocanet.functional.affinity import Points, affinity, distance_scale, distances
-from cocanet.functional.clustering import (
-    break_stick,
-    choose_anchors,
-    clusters_in_use,
-)
+from cocanet.functional.clustering import break_stick, choose_anchors, clusters_in_use
 from cocanet.functional.compactness import compactness
 from cocanet.functional.geometry import Geometry, pool_geometry
 from cocanet.functional.pooling import pool
 from cocanet.functional.tracing import exporting
 from cocanet.layers.linear import MLP, linear
 from cocanet.layers.norm import GroupNorm
-from cocanet.layers.precision import full_precision
+from cocanet.layers.precision import at_least_float32, full_precision
 
 CHUNK = {"cpu": 2**20}
-"""Affinities scored at a time: a few megabytes stay in a CPU's cache, elsewhere larger pieces keep the device busy."""
+"""Affinities scored at a time: on a CPU few enough for its cache, elsewhere enough to keep the device busy."""
 
 
 class Clusters(NamedTuple):
-    """What a COCA layer makes of the nodes of each window."""
+    """The clusters of each window."""
 
     nodes: Float[Tensor, "b w n d"]
-    """What was clustered: features of the nodes of each window."""
+    """Features of the clustered nodes."""
     features: Float[Tensor, "b w k d"]
     masks: Float[Tensor, "b w k n"]
-    """How much of each node belongs to each cluster; sums to 1 over the clusters."""
+    """Share of each node in each cluster; sums to 1 over the clusters."""
     geometry: Geometry
     anchors: Int[Tensor, "b w k-1"]
-    """The node each cluster but the last was grown from, in the order they were chosen."""
+    """Anchor node of each cluster but the last, in the order of choice."""
     affinities: Float[Tensor, "b w k-1 n"]
-    """The anchors' affinity masks, before what earlier clusters hold is taken out."""
+    """The anchors' affinity masks, before the scope conceals earlier clusters."""
     compactness: Float[Tensor, "b w u"]
-    """Score of every candidate's affinity mask: what the anchors were chosen by."""
+    """Score of every candidate's affinity mask, by which anchors are chosen."""
     in_use: Bool[Tensor, "b w k"]
 
 
@@ -63,15 +59,15 @@ class CocaLayer(nn.Module):
         clusters: int,
         temperature: float,
         *,
-        sharpen: float = 1.0,
         anchors: AnchorRule = "compact",
+        inertia: InertiaRule = "parallel-axis",
         candidate_stride: int = 1,
         norm: NormScope = "node",
     ) -> None:
         super().__init__()
-        self.clusters, self.anchor_rule = clusters, anchors
+        self.clusters, self.anchor_rule, self.inertia = clusters, anchors, inertia
         self.window, self.dim = window, dim
-        self.scales = tuple(distance_scale(value, window, dim) for value in (temperature, sharpen * temperature))
+        self.scale = distance_scale(temperature, window, dim)
         candidates = torch.tensor(dilated_candidates(window, per_cell, candidate_stride))
         self.register_buffer("candidates", candidates, persistent=False)
         self.norm = GroupNorm(dim, norm)
@@ -79,13 +75,8 @@ class CocaLayer(nn.Module):
         self.mlp = MLP(dim, dim, dim)
         self.out = linear(dim, dim)
 
-    @property
-    def scale(self) -> float:
-        """Scale of distances: as trained, or sharpened at evaluation."""
-        return self.scales[not self.training]
-
     def scale_at(self, temperature: float | None) -> float:
-        """Scale of distances at another temperature; None for the layer's own."""
+        """Scale of distances at another temperature; None for the configured one."""
         return self.scale if temperature is None else distance_scale(temperature, self.window, self.dim)
 
     def forward(
@@ -94,13 +85,13 @@ class CocaLayer(nn.Module):
         geometry: Geometry,
         *,
         clusters: int | None = None,
-        stop_below: float = 0.0,
+        scope_threshold: float = 0.0,
         temperature: float | None = None,
     ) -> Clusters:
-        """Cluster into `clusters` (the trained number by default), or fewer where the scope is used up before."""
+        """Cluster into `clusters` (the configured number by default), or fewer where the scope runs out."""
         scale = self.scale_at(temperature)
         x = self.norm(nodes)
-        queries = self.norm(self.query(x)).float()
+        queries = at_least_float32(self.norm(self.query(x)))
         with full_precision(nodes):
             points = Points.of(queries)
             with torch.no_grad():
@@ -110,32 +101,28 @@ class CocaLayer(nn.Module):
                     self.candidates,
                     lambda index: self._affinities(points, index, scale),
                     (clusters or self.clusters) - 1,
-                    stop_below,
+                    scope_threshold,
                 )
             affinities = self._affinities(points, anchors.nodes, scale)
             masks = break_stick(affinities, anchors.wanted)
         return Clusters(
             nodes=nodes,
-            features=self.pool(nodes, masks, x),
+            features=self._pool(nodes, x, masks),
             masks=masks,
-            geometry=pool_geometry(masks, geometry),
+            geometry=pool_geometry(masks, geometry, self.inertia),
             anchors=anchors.nodes,
             affinities=affinities,
             compactness=scores,
             in_use=clusters_in_use(anchors.wanted),
         )
 
-    def pool(
-        self,
-        nodes: Float[Tensor, "b w n d"],
-        masks: Float[Tensor, "b w k n"],
-        x: Float[Tensor, "b w n d"] | None = None,
+    def _pool(
+        self, nodes: Float[Tensor, "b w n d"], x: Float[Tensor, "b w n d"], masks: Float[Tensor, "b w k n"]
     ) -> Float[Tensor, "b w k d"]:
-        """Features of clusters from those of their nodes; `x` are the nodes normalised, where that is done already."""
-        x = self.norm(nodes) if x is None else x
-        values, mixed = self.value(x).float(), self.mlp(x).float()
+        """Features of clusters from those of their nodes; `x` are the normalised nodes."""
+        nodes, values, mixed = (at_least_float32(each) for each in (nodes, self.value(x), self.mlp(x)))
         with full_precision(nodes):
-            features: Tensor = pool(masks, nodes.float() + mixed).mean() + self.out(pool(masks, values).mean())
+            features: Tensor = pool(masks, nodes + mixed).mean() + self.out(pool(masks, values).mean())
         return features
 
     def _affinities(self, points: Points, index: Int[Tensor, "b w a"], scale: float) -> Float[Tensor, "b w a n"]:

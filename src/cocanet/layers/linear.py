@@ -46,7 +46,7 @@ class MLP(nn.Module):
 
 
 class ReluMLP(MLP):
-    """The same with a ReLU, as the rivals have it."""
+    """The same with a ReLU, as the baselines have it."""
 
     def forward(self, x: Float[Tensor, "*nodes inputs"]) -> Float[Tensor, "*nodes outputs"]:
         out: Tensor = self.outer(F.relu_(self.inner(x)))

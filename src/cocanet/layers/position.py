@@ -1,4 +1,4 @@
-"""Where a pixel is, from the four edges or from another pixel, and learned embeddings of it."""
+"""Positions relative to the image's edges or to another pixel, and learned embeddings of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cocanet.functional.geometry import EMPTY
 from cocanet.layers.linear import MLP, linear
 
 WINDOW = 0.2
-"""Standard deviation of the window through which a slot sees its mask, as a share of the image's side."""
+"""Standard deviation of a slot's window, as a share of the image's side."""
 
 
 def edge_distances(height: int, width: int) -> Float[Tensor, "height width 4"]:
@@ -81,11 +81,10 @@ class OffsetEmbedding(nn.Module):
 
 
 class ShapeEmbedding(nn.Module):
-    """What a mask looks like from a pixel: its lowest Fourier coefficients about that pixel, through an MLP.
+    """Shape of a mask about a pixel: its lowest Fourier coefficients there, through an MLP.
 
-    Pooled features say where a cluster is and of what colour; its outline they hold only as far as the position
-    embedding happens to keep it. The coefficients are the same wherever the mask lies, and so is the shape to draw.
-    The mask is seen through a window, so that no slot can describe two objects that lie apart.
+    Pooled features hold a cluster's position and colour, and little of its outline. The coefficients do not depend on
+    where the mask lies. A Gaussian window about the pixel keeps one slot from describing two objects that lie apart.
     """
 
     rows: Tensor
@@ -99,7 +98,8 @@ class ShapeEmbedding(nn.Module):
             self.register_buffer(name, waves.unfold(0, side, 1).flip(0).contiguous(), persistent=False)
         self.mlp = MLP(waves.shape[-1] ** 2, dim, dim)
 
-    def forward(self, masks: Float[Tensor, "b k h w"], centres: Int[Tensor, "b k 2"]) -> Float[Tensor, "b k dim"]:
+    def embed(self, masks: Float[Tensor, "b k h w"], centres: Int[Tensor, "b k 2"]) -> Float[Tensor, "b k dim"]:
+        """Embedding of each mask about its centre."""
         row, column = centres.unbind(-1)
         seen = masks * window_about(centres, (masks.shape[-2], masks.shape[-1]))
         share = seen / seen.sum((-2, -1), keepdim=True).clamp(min=EMPTY)

@@ -1,4 +1,4 @@
-"""What all the metric classes share: a sum and a count of per-image scores."""
+"""The state that all metric classes share: a sum and a count of per-image scores."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torchmetrics import Metric
 
 
 class ImageMeans(Metric):
-    """Means of several scores over images, the same however images are split into batches and processes.
+    """Means of several scores over images, independent of batches and processes.
 
-    Images that lack a score (NaN in the functional form) are counted in `empty` and left out of its mean, or, if `fill`
-    is given, enter it with that value.
+    An image that lacks a score counts in `empty` and not in the mean. A number in `fill` enters the mean in its place;
+    NaN in `fill` leaves the image out.
     """
 
     is_differentiable = False
@@ -23,14 +23,14 @@ class ImageMeans(Metric):
     total: Float64[Tensor, " scores"]
     scored: Int64[Tensor, " scores"]
     empty: Int64[Tensor, " scores"]
-    fill: Float64[Tensor, " scores"] | None
+    fill: Float64[Tensor, " scores"]
 
     def __init__(self, scores: int, fill: Sequence[float] | None = None, **options: Any) -> None:
         super().__init__(**options)
         self.add_state("total", torch.zeros(scores, dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("scored", torch.zeros(scores, dtype=torch.int64), dist_reduce_fx="sum")
         self.add_state("empty", torch.zeros(scores, dtype=torch.int64), dist_reduce_fx="sum")
-        values = None if fill is None else torch.tensor(fill, dtype=torch.float64)
+        values = torch.tensor(fill or [torch.nan] * scores, dtype=torch.float64)
         self.register_buffer("fill", values, persistent=False)
 
     def add(
@@ -39,16 +39,16 @@ class ImageMeans(Metric):
         lacking: Bool[Tensor, "b scores"],
         unknown: Bool[Tensor, "b scores"] | None = None,
     ) -> None:
-        """Count a batch of scores, some of which images do not have. What is `unknown` is not counted at all."""
+        """Add a batch. `lacking` marks scores that an image cannot have; `unknown` ones are not counted at all."""
         scores, lacking = scores.to(self.total.device), lacking.to(self.total.device)
-        unknown = torch.zeros_like(lacking) if unknown is None else unknown.to(self.total.device)
         self.empty += lacking.sum(0)
-        if self.fill is not None:
-            scores, lacking = torch.where(lacking, self.fill, scores), torch.zeros_like(lacking)
-        without = lacking | unknown
+        scores = torch.where(lacking, self.fill, scores)
+        without = lacking & self.fill.isnan()
+        if unknown is not None:
+            without = without | unknown.to(self.total.device)
         self.total += scores.masked_fill(without, 0).sum(0)
         self.scored += (~without).sum(0)
 
     def means(self) -> Float64[Tensor, " scores"]:
-        """NaN for a score that no image has."""
+        """The mean of each score; NaN where no image has it."""
         return self.total / self.scored

@@ -9,11 +9,10 @@ from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from cocanet.metrics.functional.ari import adjusted_rand_index
-from cocanet.metrics.functional.contingency import is_labelled, mask_contingency
+from cocanet.metrics.functional.contingency import is_labelled, mask_contingency, slots_with_pixels
 from cocanet.metrics.functional.covering import segmentation_covering
 from cocanet.metrics.functional.overlap import best_slot_overlap, both_regions_overlap
 from cocanet.metrics.functional.reconstruction import reconstruction_error
-from cocanet.metrics.functional.slots import slots_with_pixels
 from cocanet.metrics.means import ImageMeans
 from cocanet.metrics.table import TABLE
 from cocanet.models.output import Output
@@ -22,7 +21,7 @@ from cocanet.models.output import Output
 def score_images(
     output: Output, labels: Int[Tensor, "b h w"], images: Float[Tensor, "b 3 h w"], background_labels: int
 ) -> dict[str, Float64[Tensor, " b"]]:
-    """All scores of the table for each image; NaN where it has no foreground, or no labels, to score."""
+    """All scores of the table for each image; NaN where an image has no foreground or no labels."""
     scores: dict[str, Tensor] = {}
     known = is_labelled(labels)
     labels = labels * known[:, None, None]
@@ -30,7 +29,7 @@ def score_images(
         table = mask_contingency(labels, masks)
         scores |= {f"{side}_{name}": values for name, values in score_masks(table, background_labels).items()}
         scores[f"{side}_slots"] = slots_with_pixels(table, output.in_use).double()
-    scores["mse"] = reconstruction_error(output.mixture, images)
+    scores["mse"] = reconstruction_error(output.reconstruction, images)
     scores["slots"] = output.in_use.sum(1).double()
     return {
         name: scores[name].masked_fill(~known, torch.nan) if score.labelled else scores[name]
@@ -39,7 +38,7 @@ def score_images(
 
 
 def score_masks(table: Int64[Tensor, "b segments k"], background_labels: int) -> dict[str, Float64[Tensor, " b"]]:
-    """What any masks have, for each image: `OF_MASKS`, from the pixels they share with the true segments."""
+    """The scores of masks, `OF_MASKS`, for each image, from a contingency table."""
     (iou, dice), both = best_slot_overlap(table, background_labels), both_regions_overlap(table, background_labels)
     scores = {"iou": iou, "dice": dice, "iou_both": both.iou, "dice_both": both.dice}
     for suffix, ignored in (("_fg", background_labels), ("", 0)):
@@ -49,18 +48,18 @@ def score_masks(table: Int64[Tensor, "b segments k"], background_labels: int) ->
 
 
 class SegmentationScores(ImageMeans):
-    """Means of all scores of the table, and how many images there were, with and without foreground.
+    """Means of all scores of the table, with the number of images and of images without foreground.
 
-    Images without foreground are left out of the scores of the foreground; with `compat` they count as in the
-    paper's code, as an ARI of 1 and a covering of 0. Images without labels are in none of the scores that need them.
+    Foreground scores leave out images without foreground. With `paper_empty_foreground` these count as in the paper's
+    code, with an ARI-FG of 1 and an mSC-FG of 0. Scores that need labels leave out images without them.
     """
 
     foreground: Bool[Tensor, " scores"]
     of_masks: Bool[Tensor, " scores"]
 
-    def __init__(self, background_labels: int, *, compat: bool = False, **options: Any) -> None:
-        fill = [score.empty for score in TABLE.values()]
-        super().__init__(len(TABLE), fill if compat else None, **options)
+    def __init__(self, background_labels: int, *, paper_empty_foreground: bool = False, **options: Any) -> None:
+        fill = [score.empty for score in TABLE.values()] if paper_empty_foreground else None
+        super().__init__(len(TABLE), fill, **options)
         self.background_labels = background_labels
         foreground = torch.tensor([score.foreground for score in TABLE.values()])
         self.register_buffer("foreground", foreground, persistent=False)
@@ -71,13 +70,13 @@ class SegmentationScores(ImageMeans):
         self.count(torch.stack(list(parts.values()), 1), is_labelled(labels))
 
     def count(self, scores: Float64[Tensor, "b scores"], labelled: Bool[Tensor, " b"]) -> None:
-        """Count images by their scores."""
+        """Add images by their scores."""
         scores, labelled = scores.to(self.total.device), labelled.to(self.total.device)
         unknown = ~labelled[:, None] & self.of_masks
-        # A score that is not a number for any other reason shall be seen in the mean.
+        # NaN for any other reason must show in the mean.
         self.add(scores, scores.isnan() & self.foreground & ~unknown, unknown)
 
     def compute(self) -> dict[str, Tensor]:
-        """By name: all of the table, `images`, `images_without_foreground`."""
+        """Means by name, `images` and `images_without_foreground`."""
         means = dict(zip(TABLE, self.means(), strict=True))
         return means | {"images": self.scored[-1], "images_without_foreground": self.empty[0]}

@@ -1,4 +1,4 @@
-"""Metric classes for one kind of score each; the scores themselves are in `functional`."""
+"""Metric classes, one for each kind of score; `functional` computes the scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
 from cocanet.metrics.functional.ari import adjusted_rand_index
-from cocanet.metrics.functional.contingency import contingency, hard_labels, is_labelled, mask_contingency
+from cocanet.metrics.functional.contingency import (
+    contingency,
+    hard_labels,
+    is_labelled,
+    mask_contingency,
+    slots_with_pixels,
+)
 from cocanet.metrics.functional.covering import segmentation_covering
 from cocanet.metrics.functional.overlap import (
     best_slot_overlap,
@@ -19,7 +25,6 @@ from cocanet.metrics.functional.overlap import (
     united_overlap,
 )
 from cocanet.metrics.functional.reconstruction import reconstruction_error
-from cocanet.metrics.functional.slots import slots_with_pixels
 from cocanet.metrics.means import ImageMeans
 from cocanet.metrics.table import EMPTY_ARI, EMPTY_COVERING
 
@@ -38,18 +43,18 @@ OVERLAPS = (
 def _labelled_only(
     masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]
 ) -> tuple[Float[Tensor, "n k h w"], Int[Tensor, "n h w"]]:
-    """The images whose true segments are known."""
+    """The images that have labels."""
     known = is_labelled(labels)
     return masks[known], labels[known]
 
 
 class AdjustedRandIndex(ImageMeans):
-    """Mean ARI of masks, without the pixels of the first `ignored` labels."""
+    """Mean ARI of masks over the pixels of all but the first `ignored` labels."""
 
     higher_is_better = True
 
-    def __init__(self, ignored: int = 0, *, compat: bool = False, **options: Any) -> None:
-        super().__init__(1, [EMPTY_ARI] if compat else None, **options)
+    def __init__(self, ignored: int = 0, *, paper_empty_foreground: bool = False, **options: Any) -> None:
+        super().__init__(1, [EMPTY_ARI] if paper_empty_foreground else None, **options)
         self.ignored = ignored
 
     def update(self, masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]) -> None:
@@ -62,12 +67,14 @@ class AdjustedRandIndex(ImageMeans):
 
 
 class SegmentationCovering(ImageMeans):
-    """Mean segmentation covering of masks, without the first `ignored` labels; `by_area` weighs segments by size."""
+    """Mean segmentation covering of all but the first `ignored` labels; `by_area` weights segments by their size."""
 
     higher_is_better = True
 
-    def __init__(self, ignored: int = 0, *, by_area: bool = False, compat: bool = False, **options: Any) -> None:
-        super().__init__(1, [EMPTY_COVERING] if compat else None, **options)
+    def __init__(
+        self, ignored: int = 0, *, by_area: bool = False, paper_empty_foreground: bool = False, **options: Any
+    ) -> None:
+        super().__init__(1, [EMPTY_COVERING] if paper_empty_foreground else None, **options)
         self.ignored, self.by_area = ignored, by_area
 
     def update(self, masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"]) -> None:
@@ -83,7 +90,7 @@ class SegmentationCovering(ImageMeans):
 class ForegroundOverlap(ImageMeans):
     """Mean IoU, Dice and best overlap of masks with the foreground, for photographs: all of `OVERLAPS` at once.
 
-    `_both` averages over foreground and background; `_united` uses no truth to tell slots apart.
+    `_both` averages over foreground and background. `_united` needs no ground truth to separate the two.
     """
 
     higher_is_better = True
@@ -118,8 +125,8 @@ class ReconstructionError(ImageMeans):
     def __init__(self, **options: Any) -> None:
         super().__init__(1, **options)
 
-    def update(self, mixture: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> None:
-        scores = reconstruction_error(mixture, images).unsqueeze(1)
+    def update(self, reconstruction: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> None:
+        scores = reconstruction_error(reconstruction, images).unsqueeze(1)
         self.add(scores, torch.zeros_like(scores, dtype=torch.bool))
 
     def compute(self) -> Float64[Tensor, ""]:
@@ -127,7 +134,7 @@ class ReconstructionError(ImageMeans):
 
 
 class SlotsInUse(ImageMeans):
-    """Mean number of slots that own a pixel of their image and do not only pad it."""
+    """Mean number of slots in use that own at least one pixel."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(1, **options)

@@ -14,14 +14,14 @@ from cocanet.layers.position import PositionEmbedding
 
 
 class Backbone(nn.Module):
-    """Features of each pixel, from what it and its neighbours look like and from where it is."""
+    """Features of each pixel from its appearance and position."""
 
     def __init__(self, config: BackboneConfig, grid: tuple[int, int], dim: int, norm: NormScope) -> None:
         super().__init__()
         channels, (first, *further) = config.channels, config.strides
-        self.padding, self.gamma = config.kernel // 2, config.gamma
-        self.look = conv(3, channels, config.kernel, bias=False, stride=first)
-        self.further = nn.ModuleList(conv(channels, channels, config.kernel, stride=stride) for stride in further)
+        self.padding, self.input_gamma = config.kernel // 2, config.input_gamma
+        self.conv = conv(3, channels, config.kernel, bias=False, stride=first)
+        self.convs = nn.ModuleList(conv(channels, channels, config.kernel, stride=stride) for stride in further)
         self.mix = linear(channels, channels, bias=False)
         self.position = PositionEmbedding(*grid, channels)
         self.norm = GroupNorm(channels, norm)
@@ -29,11 +29,11 @@ class Backbone(nn.Module):
         self.mlp = MLP(channels, dim, dim)
 
     def forward(self, images: Float[Tensor, "b 3 height width"]) -> Float[Tensor, "b h w d"]:
-        x = self.look(self._padded(2 * (images if self.gamma == 1 else images**self.gamma) - 1))
-        for layer in self.further:
+        x = self.conv(self._padded(2 * (images if self.input_gamma == 1 else images**self.input_gamma) - 1))
+        for layer in self.convs:
             x = layer(self._padded(F.leaky_relu(x)))
-        look = self.norm(rearrange(x, "b c h w -> b h w c"))
-        x = self.norm(self.mix(F.leaky_relu(look)) + self.position())
+        appearance = self.norm(rearrange(x, "b c h w -> b h w c"))
+        x = self.norm(self.mix(F.leaky_relu(appearance)) + self.position())
         out: Tensor = self.direct(x) + self.mlp(x)
         return out
 

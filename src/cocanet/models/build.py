@@ -7,13 +7,12 @@ from typing import overload
 
 import torch
 
-from cocanet.config import CocaNetConfig, DecoderConfig, ModelConfig, Preset, TokenDecoderConfig
+from cocanet.config import CocaNetConfig, ModelConfig, Preset, TokenDecoderConfig
 from cocanet.models.backbone import Backbone
 from cocanet.models.coca_net import CocaNet
-from cocanet.models.decoder import BroadcastDecoder
+from cocanet.models.decoder import BroadcastDecoder, SlotDecoder
 from cocanet.models.hierarchy import Hierarchy
 from cocanet.models.model import ObjectModel
-from cocanet.models.slot_frame import SlotFrame
 from cocanet.models.tokens import TokenDecoder
 from cocanet.runtime import keep_freed_memory
 
@@ -40,9 +39,9 @@ def build(config: Preset | ModelConfig, seed: int | None = None) -> ObjectModel:
 def _assemble(config: ModelConfig) -> ObjectModel:
     if isinstance(config, CocaNetConfig):
         return _coca_net(config)
-    # A rival's file is called like its kind, and says which class in it is the model.
-    rival = import_module(f"cocanet.models.rivals.{config.kind.replace('-', '_')}")
-    model: ObjectModel = rival.MODEL(config)
+    # A baseline's module is named after its kind, and its MODEL is the class.
+    baseline = import_module(f"cocanet.models.baselines.{config.kind.replace('-', '_')}")
+    model: ObjectModel = baseline.MODEL(config)
     return model
 
 
@@ -52,18 +51,10 @@ def _coca_net(config: CocaNetConfig) -> CocaNet:
         backbone=Backbone(config.backbone, config.grid, config.dim, config.norm),
         hierarchy=Hierarchy(config),
         decoder=_decoder(config),
-        shape=_frame(config),
     )
 
 
-def _frame(config: CocaNetConfig) -> SlotFrame | None:
-    decoder = config.decoder
-    if not isinstance(decoder, DecoderConfig) or decoder.frame == "image":
-        return None
-    return SlotFrame(decoder, config.image_size, config.dim)
-
-
-def _decoder(config: CocaNetConfig) -> BroadcastDecoder | TokenDecoder:
+def _decoder(config: CocaNetConfig) -> SlotDecoder:
     if isinstance(config.decoder, TokenDecoderConfig):
         return TokenDecoder(config.decoder, config.image_size, config.dim)
     return BroadcastDecoder(config.decoder, config.dim)

@@ -1,8 +1,6 @@
-"""Spatial broadcast decoder: each slot paints a picture and says where it counts (supplement, Table 5)."""
+"""Spatial broadcast decoder: each slot is decoded to an image and a mask (supplement, Table 5)."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,22 +12,19 @@ from cocanet.config import ConvConfig, DecoderConfig
 from cocanet.functional.tracing import exporting
 from cocanet.layers.linear import conv, transposed_conv
 from cocanet.layers.position import OffsetEmbedding, PositionEmbedding
+from cocanet.layers.precision import at_least_float32
+from cocanet.models.output import Decoded, Encoding
+from cocanet.models.slot_frame import SlotFrame
 
-LEAST_PRIOR = 1e-3
-"""Least value of the encoder's masks as a prior: the decoder can overrule any of them."""
 AT_ONCE = 1 << 23
-"""Values of the widest layer that are made at a time where nobody wants a gradient: 32 MB, for which memory that was
-just freed can be had again at once."""
+"""Values of the widest layer that are computed at a time without gradient: 32 MB, which the allocator reuses."""
 
 
-class Painting(NamedTuple):
-    """The decoder's view of a batch: each slot's picture and mask, and their mixture; colours in [0, 1]."""
+class SlotDecoder(nn.Module):
+    """The interface of every decoder. A token decoder needs the images in training: it predicts their tokens."""
 
-    slot_images: Float[Tensor, "b k 3 h w"]
-    masks: Float[Tensor, "b k h w"]
-    mixture: Float[Tensor, "b 3 h w"]
-    loss: Float[Tensor, ""] | None = None
-    """What the decoder minimises, if not the mixture's error."""
+    def forward(self, encoding: Encoding, images: Float[Tensor, "b 3 h w"]) -> Decoded:
+        raise NotImplementedError
 
 
 class BroadcastConv(nn.Module):
@@ -60,7 +55,7 @@ class BroadcastConv(nn.Module):
         shared: Float[Tensor, "1 c rows columns"],
         centres: Int[Tensor, "m 2"] | None = None,
     ) -> Float[Tensor, "m c height width"]:
-        """Of slots and `of_position`; with `centres` that is of offsets, and a slot sees those from its own centre."""
+        """Of slots and `of_position`; with `centres`, positions are offsets from each slot's own centre."""
         if centres is not None:
             stride = self.conv.stride[0]
             corners = (torch.tensor(shared.shape[2:]) // (2 * stride) - centres.cpu()) * stride
@@ -95,12 +90,16 @@ def cut_out(
     return torch.stack([image[:, r : r + height, c : c + width] for r, c in corners.tolist()])
 
 
-class BroadcastDecoder(nn.Module):
-    """Slots to pictures and masks."""
+class BroadcastDecoder(SlotDecoder):
+    """Slots to images and masks, mixed by a softmax over the slots.
+
+    With `frame`, a slot is decoded about its own centre, and knows the shape of its mask. With `colours`, another
+    decoder has the colours, and this one the masks.
+    """
 
     def __init__(self, config: DecoderConfig, dim: int) -> None:
         super().__init__()
-        self.prior = config.prior
+        self.colours = BroadcastDecoder(config.colours, dim) if config.colours else None
         embedding = OffsetEmbedding if config.frame == "slot" else PositionEmbedding
         self.position = embedding(*config.broadcast, dim, octaves=config.octaves)
         self.first = BroadcastConv(dim, config.layers[0], config.broadcast)
@@ -110,29 +109,56 @@ class BroadcastDecoder(nn.Module):
         self.rest = nn.ModuleList(
             decoder_layer(width, layer) for width, layer in zip(widths[:-1], config.layers[1:], strict=True)
         )
+        self.frame = SlotFrame(config, dim) if config.frame == "slot" else None
+        self.pointwise = config.pointwise
 
-    def forward(
-        self,
-        slots: Float[Tensor, "b k d"],
-        in_use: Bool[Tensor, "b k"],
-        centres: Int[Tensor, "b k 2"] | None = None,
-        found: Float[Tensor, "b k h w"] | None = None,
-    ) -> Painting:
-        """`centres` are the slots' own cells of the grid, for a decoder in the slots' frame; `found` are the encoder's
-        masks, for a decoder that begins from them."""
+    def forward(self, encoding: Encoding, images: Float[Tensor, "b 3 h w"]) -> Decoded:
+        return mix(self.layers(encoding), encoding.in_use)
+
+    def layers(self, encoding: Encoding) -> Float[Tensor, "b k 4 h w"]:
+        """Colours and mask logits of each slot."""
+        slots, cells = (encoding.slots, None) if self.frame is None else self.frame(encoding)
+        decoded = self.decode(slots, encoding.in_use, cells)
+        if self.colours is None:
+            return decoded
+        return torch.cat((self.colours.layers(encoding)[:, :, :3], decoded[:, :, 3:]), 2)
+
+    def decode(
+        self, slots: Float[Tensor, "b k d"], in_use: Bool[Tensor, "b k"], cells: Int[Tensor, "b k 2"] | None = None
+    ) -> Float[Tensor, "b k 4 h w"]:
+        """Colours and mask logits of each slot; `cells` are the slots' centres on the decoder's grid."""
         shared = self.first.of_position(self.position())
-        each, cells = slots.flatten(0, 1), None if centres is None else centres.flatten(0, 1)
+        each, centres = slots.flatten(0, 1), None if cells is None else cells.flatten(0, 1)
         if torch.is_grad_enabled() or exporting():
-            painted = self._paint(each, shared, cells)
+            decoded = self._decode(each, shared, centres)
         else:
-            painted = self._paint_used(each, in_use.flatten(), shared, cells)
-        layers = painted.unflatten(0, slots.shape[:2]).float()
-        if self.prior and found is not None:
-            logits = layers[:, :, 3:] + self.prior * found.clamp(min=LEAST_PRIOR).log().unsqueeze(2)
-            layers = torch.cat((layers[:, :, :3], logits), 2)
-        return mix(layers, in_use)
+            decoded = self._decode_used(each, in_use.flatten(), shared, centres)
+        return at_least_float32(decoded.unflatten(0, slots.shape[:2]))
 
-    def _paint(
+    def decode_pixels(self, encoding: Encoding, pixels: Int[Tensor, " n"]) -> Float[Tensor, "b k n 4"]:
+        """Colours and mask logits of each slot at some pixels, for a pointwise decoder.
+
+        The values are those of `layers` at these pixels, at a cost in proportion to their number.
+        """
+        assert self.pointwise, "only a pointwise decoder decodes single pixels"
+        shared = self.first.of_position(self.position()).squeeze(0)
+        slots, index = encoding.slots, pixels
+        if self.frame is not None:
+            slots, centres = self.frame(encoding)
+            height, width = (side // 2 + 1 for side in shared.shape[1:])
+            row = pixels // width + height - 1 - centres[..., :1]
+            column = pixels % width + width - 1 - centres[..., 1:]
+            index = row * shared.shape[2] + column
+        position = shared.flatten(1).mT[index]
+        x: Tensor = position + F.linear(slots, self.first.conv.weight.flatten(1)).unsqueeze(-2)
+        for layer in self.rest:
+            assert isinstance(layer, nn.Conv2d)
+            x = F.linear(F.relu_(x), layer.weight.flatten(1), layer.bias)
+        if self.colours is not None:
+            x = torch.cat((self.colours.decode_pixels(encoding, pixels)[..., :3], x[..., 3:]), -1)
+        return at_least_float32(x)
+
+    def _decode(
         self, slots: Float[Tensor, "m d"], shared: Float[Tensor, "1 c rows columns"], cells: Int[Tensor, "m 2"] | None
     ) -> Float[Tensor, "m 4 h w"]:
         x: Tensor = self.first(slots, shared, cells)
@@ -140,29 +166,34 @@ class BroadcastDecoder(nn.Module):
             x = layer(F.relu_(x))
         return x
 
-    def _paint_used(
+    def _decode_used(
         self,
         slots: Float[Tensor, "m d"],
         in_use: Bool[Tensor, " m"],
         shared: Float[Tensor, "1 c rows columns"],
         cells: Int[Tensor, "m 2"] | None,
     ) -> Float[Tensor, "m 4 h w"]:
-        """A few slots at a time, and those that are not in use not at all: they stay grey."""
+        """A few slots at a time, without those that are not in use: these stay grey."""
         used = in_use.nonzero().flatten()
-        painted = torch.cat(
-            [self._paint(slots[few], shared, None if cells is None else cells[few]) for few in used.split(self.at_once)]
-        )
+        parts = used.split(self.at_once)
+        decoded = torch.cat([self._decode(slots[i], shared, None if cells is None else cells[i]) for i in parts])
         if len(used) == len(slots):
-            return painted
-        return painted.new_zeros(len(slots), *painted.shape[1:]).index_copy_(0, used, painted)
+            return decoded
+        return decoded.new_zeros(len(slots), *decoded.shape[1:]).index_copy_(0, used, decoded)
 
 
-def mix(layers: Float[Tensor, "b k 4 h w"], in_use: Bool[Tensor, "b k"]) -> Painting:
+def mix(layers: Float[Tensor, "b k 4 h w"], in_use: Bool[Tensor, "b k"]) -> Decoded:
     """Mix slots by a softmax over them; `layers` has three channels of colour in [-1, 1] and one of mask logits."""
     slot_images = (layers[:, :, :3] + 1) / 2
     logits = layers[:, :, 3].masked_fill(~in_use[..., None, None], -torch.inf)
     masks = logits.softmax(1)
-    return Painting(slot_images, masks, (slot_images * masks.unsqueeze(2)).sum(1))
+    return Decoded(slot_images, masks, (slot_images * masks.unsqueeze(2)).sum(1))
+
+
+def mix_pixels(layers: Float[Tensor, "b k n 4"], in_use: Bool[Tensor, "b k"]) -> Float[Tensor, "b n 3"]:
+    """`mix` for some pixels: their reconstruction in [0, 1]."""
+    masks = layers[..., 3].masked_fill(~in_use[..., None], -torch.inf).softmax(1)
+    return ((layers[..., :3] + 1) / 2 * masks.unsqueeze(-1)).sum(1)
 
 
 def decoder_layer(inputs: int, config: ConvConfig) -> nn.Conv2d | nn.ConvTranspose2d:

@@ -18,21 +18,21 @@ from cocanet.layers.attention import GlobalReach, NeighbourhoodReach, Reach, Ref
 from cocanet.layers.coca import Clusters, CocaLayer
 from cocanet.layers.linear import MLP
 from cocanet.layers.norm import GroupNorm
-from cocanet.layers.precision import full_precision
+from cocanet.layers.precision import at_least_float32, full_precision
 from cocanet.models.output import Level
 
 
 class Nodes(NamedTuple):
-    """What one level hands to the next: nodes on a grid of cells, `c` to a cell."""
+    """Input of a level: nodes on a grid of cells, `c` to a cell."""
 
     features: Float[Tensor, "b rows columns c d"]
     geometry: Geometry
     skipped: Pooled | None
-    """The level below's own inputs, pooled by its masks; they skip one level."""
+    """Inputs of the level below, pooled by its masks: the skip connection across one level."""
 
 
 class HierarchyLevel(nn.Module):
-    """Refine, cluster and pool, and add what skipped the level below."""
+    """Refine, cluster and pool, and add the skip connection."""
 
     def __init__(
         self, config: LevelConfig, model: CocaNetConfig, grid: tuple[int, int], per_cell: int, first: bool
@@ -51,8 +51,8 @@ class HierarchyLevel(nn.Module):
             per_cell,
             config.clusters,
             config.temperature,
-            sharpen=config.sharpen,
             anchors=model.anchors,
+            inertia=model.inertia,
             candidate_stride=config.candidate_stride,
             norm=model.norm,
         )
@@ -60,18 +60,18 @@ class HierarchyLevel(nn.Module):
         self.skip = None if first else MLP(model.dim, model.dim, model.dim)
 
     def forward(self, nodes: Nodes, limits: SlotLimits | None = None) -> tuple[Nodes, Clusters]:
-        """`limits` are the last level's; the others have a fixed number of clusters."""
+        """`limits` apply to the last level; the others have a fixed number of clusters."""
         below = partition(nodes.features, self.window)
         found: Clusters = self.coca(
             self.refine(below),
             partition_geometry(nodes.geometry, self.window),
-            clusters=limits.most if limits else None,
-            stop_below=limits.stop_below if limits else 0.0,
+            clusters=limits.max_slots if limits else None,
+            scope_threshold=limits.scope_threshold if limits else 0.0,
             temperature=limits.temperature if limits else None,
         )
         with full_precision(below):
-            passed_on = pool(found.masks, below.float())
-            found = found._replace(features=self._with_skipped(found.features, found.masks, nodes.skipped))
+            skip = pool(found.masks, at_least_float32(below))
+            found = found._replace(features=self._with_skip(found.features, found.masks, nodes.skipped))
         rows, columns = grid_after(self.grid, self.window)
 
         def on_grid(x: Tensor) -> Tensor:
@@ -80,18 +80,11 @@ class HierarchyLevel(nn.Module):
         above = Nodes(
             features=on_grid(found.features),
             geometry=found.geometry.each(on_grid),
-            skipped=Pooled(*map(on_grid, passed_on)),
+            skipped=Pooled(*map(on_grid, skip)),
         )
         return above, found
 
-    def pool(
-        self, refined: Float[Tensor, "b w n d"], masks: Float[Tensor, "b w k n"], skipped: Pooled | None
-    ) -> Float[Tensor, "b w k d"]:
-        """Features of the clusters of other masks than the level's own."""
-        with full_precision(refined):
-            return self._with_skipped(self.coca.pool(refined, masks), masks, skipped)
-
-    def _with_skipped(
+    def _with_skip(
         self, features: Float[Tensor, "b w k d"], masks: Float[Tensor, "b w k n"], skipped: Pooled | None
     ) -> Float[Tensor, "b w k d"]:
         if self.skip is None or skipped is None:
@@ -105,33 +98,12 @@ class HierarchyLevel(nn.Module):
         return out
 
 
-class Climbed(NamedTuple):
-    """What lies at the top of the hierarchy."""
+class HierarchyOutput(NamedTuple):
+    """Slots, and every level that led to them."""
 
-    features: Float[Tensor, "b k d"]
-    """Features of the last level's clusters, before they become slots."""
+    slots: Float[Tensor, "b k d"]
+    in_use: Bool[Tensor, "b k"]
     levels: tuple[Level, ...]
-    skipped: Pooled | None
-    """What skips the last level, for those who pool its nodes again."""
-
-    @property
-    def masks(self) -> Float[Tensor, "b k n"]:
-        """The slots' masks over the last level's nodes."""
-        return self.levels[-1].clusters.masks.squeeze(1)
-
-    @property
-    def in_use(self) -> Bool[Tensor, "b k"]:
-        return self.levels[-1].clusters.in_use.squeeze(1)
-
-    def detached(self) -> Climbed:
-        """The same without the way it was come by, so that no gradient goes back there."""
-
-        def alone(clusters: Clusters) -> Clusters:
-            return clusters._replace(nodes=clusters.nodes.detach(), masks=clusters.masks.detach())
-
-        levels = tuple(level._replace(clusters=alone(level.clusters)) for level in self.levels)
-        skipped = None if self.skipped is None else Pooled(*(x.detach() for x in self.skipped))
-        return Climbed(self.features.detach(), levels, skipped)
 
 
 class Hierarchy(nn.Module):
@@ -148,28 +120,16 @@ class Hierarchy(nn.Module):
         self.norm = GroupNorm(config.dim, config.norm)
         self.mlp = MLP(config.dim, config.dim, config.dim)
 
-    def forward(self, pixels: Float[Tensor, "b h w d"], limits: SlotLimits) -> Climbed:
-        geometry = pixel_geometry(*self.grid, device=pixels.device).each(lambda x: x[None, :, :, None])
-        nodes = Nodes(pixels.unsqueeze(3), geometry, None)
+    def forward(self, pixels: Float[Tensor, "b h w d"], limits: SlotLimits) -> HierarchyOutput:
+        geometry = pixel_geometry(*self.grid, pixels.device, at_least_float32(pixels).dtype)
+        nodes = Nodes(pixels.unsqueeze(3), geometry.each(lambda x: x[None, :, :, None]), None)
         levels: list[Level] = []
-        skipped = None
         for number, level in enumerate(self.levels, 1):
             assert isinstance(level, HierarchyLevel)
-            skipped = nodes.skipped
             nodes, clusters = level(nodes, limits if number == len(self.levels) else None)
             levels.append(Level(level.window, level.grid, clusters))
-        return Climbed(rearrange(nodes.features, "b 1 1 k d -> b k d"), tuple(levels), skipped)
-
-    def pool_again(self, climbed: Climbed, masks: Float[Tensor, "b k n"]) -> Float[Tensor, "b k d"]:
-        """Features of the slots under other masks of the last level's nodes."""
-        last = self.levels[-1]
-        assert isinstance(last, HierarchyLevel)
-        return last.pool(climbed.levels[-1].clusters.nodes, masks.unsqueeze(1), climbed.skipped).squeeze(1)
-
-    def slots(self, features: Float[Tensor, "b k d"]) -> Float[Tensor, "b k d"]:
-        x = self.norm(features)
-        out: Tensor = x + self.mlp(x)
-        return out
+        x = self.norm(rearrange(nodes.features, "b 1 1 k d -> b k d"))
+        return HierarchyOutput(x + self.mlp(x), levels[-1].clusters.in_use.squeeze(1), tuple(levels))
 
 
 def _reach(config: LevelConfig, grid: tuple[int, int], per_cell: int) -> Reach:

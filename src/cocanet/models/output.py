@@ -1,4 +1,4 @@
-"""The one result type of every model."""
+"""What models return."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cocanet.layers.coca import Clusters
 
 
 class Level(NamedTuple):
-    """One level of COCA-Net's hierarchy, for those who want to look inside."""
+    """One level of COCA-Net's hierarchy."""
 
     window: Window
     grid: tuple[int, int]
@@ -21,25 +21,50 @@ class Level(NamedTuple):
     clusters: Clusters
 
 
+class Encoding(NamedTuple):
+    """The encoder's output for a batch of images."""
+
+    slots: Float[Tensor, "b k d"]
+    masks: Float[Tensor, "b k h w"]
+    """Encoder masks over the pixels; for COCA-Net the product of the masks of all levels (Eq. 13)."""
+    in_use: Bool[Tensor, "b k"]
+    """False for slots that pad an image with fewer slots than others of its batch."""
+    levels: tuple[Level, ...] = ()
+    """COCA-Net's hierarchy; other models have none."""
+
+
+class Decoded(NamedTuple):
+    """The decoder's output for a batch: an image and a mask of each slot, and the reconstruction; colours in [0, 1]."""
+
+    slot_images: Float[Tensor, "b k 3 h w"]
+    masks: Float[Tensor, "b k h w"]
+    reconstruction: Float[Tensor, "b 3 h w"]
+    loss: Float[Tensor, ""] | None = None
+    """The training loss of a decoder that has its own; others minimise the error of the reconstruction."""
+
+
 @dataclass(frozen=True)
 class Output:
-    """What a model found in a batch of images: everything is per slot, colours are in [0, 1]."""
+    """The output of every model for a batch of images; colours are in [0, 1] and not clamped."""
 
     slots: Float[Tensor, "b k d"]
     slot_images: Float[Tensor, "b k 3 h w"]
-    """Each slot's own picture, not clamped."""
     decoder_masks: Float[Tensor, "b k h w"]
     encoder_masks: Float[Tensor, "b k h w"]
     in_use: Bool[Tensor, "b k"]
-    """False for slots that only pad an image with fewer slots than others of its batch."""
-    mixture: Float[Tensor, "b 3 h w"]
-    """The slots' pictures mixed by the decoder's masks, not clamped: what a loss compares."""
-    masks_from_below: Float[Tensor, "b k h w"] | None = None
-    """Encoder masks before feedback corrected them, of a model that has any."""
+    reconstruction: Float[Tensor, "b 3 h w"]
     levels: tuple[Level, ...] = ()
     decoder_loss: Float[Tensor, ""] | None = None
-    """What a decoder by tokens minimises while it trains; one that mixes slots has the mixture's error."""
 
-    @property
-    def reconstruction(self) -> Float[Tensor, "b 3 h w"]:
-        return self.mixture.clamp(0, 1)
+    @classmethod
+    def of(cls, encoding: Encoding, decoded: Decoded) -> Output:
+        return cls(
+            slots=encoding.slots,
+            slot_images=decoded.slot_images,
+            decoder_masks=decoded.masks,
+            encoder_masks=encoding.masks,
+            in_use=encoding.in_use,
+            reconstruction=decoded.reconstruction,
+            levels=encoding.levels,
+            decoder_loss=decoded.loss,
+        )

@@ -1,19 +1,18 @@
-"""Every run by its name: the paper's, its variants, the quick recipe and the rivals."""
+"""Presets by name: the paper's, its variants, the fast recipe and the baselines."""
 
 from __future__ import annotations
 
 from cocanet.config import Preset
+from cocanet.presets.baselines import BASELINES, MODELS
+from cocanet.presets.fast import with_fast_recipe
 from cocanet.presets.paper import PRESETS, clevr6, clevrtex, multi_dsprites, objects_room, shapestacks, tetrominoes
 from cocanet.presets.photographs import PHOTOGRAPHS, SLOTS, birds, flowers
-from cocanet.presets.quick import with_quick_recipe
-from cocanet.presets.rivals import MODELS, RIVALS
 from cocanet.presets.variants import (
     with_dilated_candidates,
     with_dynamic_slots,
-    with_fourier_positions,
     with_random_anchors,
 )
-from cocanet.suggest import unknown
+from cocanet.words import unknown
 
 __all__ = [
     "PHOTOGRAPHS",
@@ -33,30 +32,29 @@ __all__ = [
     "tetrominoes",
     "with_dilated_candidates",
     "with_dynamic_slots",
-    "with_fourier_positions",
-    "with_quick_recipe",
+    "with_fast_recipe",
     "with_random_anchors",
 ]
 
-PUBLISHED = PRESETS | PHOTOGRAPHS | RIVALS
+PUBLISHED = PRESETS | PHOTOGRAPHS | BASELINES
 VARIANTS = {
     "ras": with_random_anchors,
     "dyna": with_dynamic_slots,
     "dilated": with_dilated_candidates,
-    "cpu": with_quick_recipe,
+    "fast": with_fast_recipe,
 }
-"""What a name may end in."""
+"""Suffixes of a preset's name."""
 
 
 def find(name: str) -> Preset:
-    """The preset called `name`: a run of the paper (clevr6), a variant (clevr6-ras) or a rival (inv-sa-clevr6)."""
+    """The preset called `name`: a run of the paper (clevr6), a variant (clevr6-ras) or a baseline (inv-sa-clevr6)."""
     base, _, suffix = name.rpartition("-")
     if name in PUBLISHED:
         return PUBLISHED[name]()
     if suffix in VARIANTS and is_known(base):
         return VARIANTS[suffix](find(base))
     variants = [f"{preset}-{suffix}" for preset in PRESETS | PHOTOGRAPHS for suffix in VARIANTS]
-    raise ValueError(unknown("preset", name, [*PUBLISHED, *variants], names()))
+    raise ValueError(unknown("preset", name, ["auto", *PUBLISHED, *variants], names()))
 
 
 def is_known(name: str) -> bool:
@@ -66,6 +64,6 @@ def is_known(name: str) -> bool:
 
 def names() -> str:
     """All presets in a line, for people."""
-    variants, rivals = (", ".join(words) for words in ([f"-{suffix}" for suffix in VARIANTS], MODELS))
+    variants, baselines = (", ".join(words) for words in ([f"-{suffix}" for suffix in VARIANTS], MODELS))
     published = ", ".join((*PRESETS, *SLOTS))
-    return f"{published}; variants end in {variants}; rivals begin with {rivals}"
+    return f"auto (your own images), {published}; variants end in {variants}; baselines begin with {baselines}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from cocanet.config import (
     BackboneConfig,
@@ -15,18 +15,21 @@ from cocanet.config import (
     Fit,
     LevelConfig,
     Preset,
-    TokenDecoderConfig,
 )
 from cocanet.config.windows import Window
-from cocanet.presets.photographs import QUICK_COURSE, quick_model
-from cocanet.presets.quick import with_quick_recipe
+from cocanet.presets.fast import with_fast_recipe
 from cocanet.words import plural
 
-DecoderKind = Literal["pictures", "tokens"]
-"""Each slot paints a picture of its own, or all tell one together."""
 SMALLEST, LARGEST, UNIT = 32, 256, 16
 TWO_LEVELS_UP_TO = 64
 """Pixels of the longer side; the paper goes from two levels to three between 64 and 128."""
+
+FITTED: dict[Fit | None, str] = {
+    None: "the images' own size",
+    "stretch": "photographs are stretched to it (--fit), nothing is cropped, and masks cover the whole photograph",
+    "pad": "photographs are padded with their edges (--fit), and masks cover the whole photograph",
+    "crop": "photographs are cropped to their central square (--fit), and the rest is background",
+}
 
 
 class Choice(NamedTuple):
@@ -42,27 +45,27 @@ def choose(
     name: str = "auto",
     background_labels: int = 0,
     fit: Fit | None = None,
-    decoder: DecoderKind = "pictures",
+    *,
+    counted: bool = False,
 ) -> Choice:
-    """The model for images of `image_size` pixels, rows first, with `slots` slots."""
+    """The model for images of `image_size` pixels, rows first, with `slots` slots.
+
+    `fit` says how photographs were brought to that size; `counted` that `slots` was chosen by the images.
+    """
     check_slots(slots)
     size = working_size(image_size)
     data = DataConfig(name, background_labels=background_labels, resize=size != image_size, fit=fit)
-    if decoder == "tokens":
-        model = quick_model(size, slots)
-        return Choice(Preset("auto", model, data, QUICK_COURSE), _reasons(image_size, model))
     windows = windows_for(size)
-    three = len(windows) == 3
     model = CocaNetConfig(
         image_size=size,
         dim=64,
         backbone=BackboneConfig(channels=64, kernel=3),
         levels=_levels(windows, slots),
-        decoder=_decoder(size, transposed=three),
+        decoder=DecoderConfig(size, (ConvConfig(channels=4, kernel=3),)),  # the fast recipe brings its own
     )
-    preset = replace(with_quick_recipe(Preset("auto", model, data)), name="auto")
+    preset = replace(with_fast_recipe(Preset("auto", model, data)), name="auto")
     assert isinstance(preset.model, CocaNetConfig)
-    return Choice(preset, _reasons(image_size, preset.model))
+    return Choice(preset, _reasons(image_size, preset.model, fit, counted))
 
 
 def check_slots(slots: int) -> None:
@@ -107,48 +110,19 @@ def _levels(windows: list[Window], slots: int) -> tuple[LevelConfig, ...]:
     )
 
 
-def _decoder(size: tuple[int, int], transposed: bool) -> DecoderConfig:
-    last = ConvConfig(channels=4, kernel=3)
-    if not transposed:
-        hidden = ConvConfig(channels=32, kernel=5)
-        return DecoderConfig(size, (hidden, hidden, hidden, last), octaves=4)
-    enlarging = ConvConfig(channels=48, kernel=5, stride=2)
-    start = (size[0] // UNIT, size[1] // UNIT)
-    return DecoderConfig(start, (*[enlarging] * 4, ConvConfig(channels=48, kernel=5), last), octaves=4)
-
-
-def _reasons(image_size: tuple[int, int], model: CocaNetConfig) -> tuple[str, ...]:
+def _reasons(image_size: tuple[int, int], model: CocaNetConfig, fit: Fit | None, counted: bool) -> tuple[str, ...]:
     (height, width), (rows, columns) = image_size, model.image_size
     resized = (
-        "the images' own size"
-        if image_size == model.image_size
-        else f"the nearest to {height}×{width} with sides that are multiples of 16 from 32 to 256; images are resized"
+        f"the nearest to {height}×{width} with sides that are multiples of 16 from 32 to 256; images are resized"
+        if image_size != model.image_size
+        else FITTED[fit]
     )
     steps = " → ".join(
         f"{level.window[0]}×{level.window[1]} cells make {level.clusters} clusters" for level in model.levels
     )
+    why = "as the images' colours need" if counted else "the most objects in an image, with the background"
     return (
         f"{rows}×{columns} pixels: {resized}",
-        f"{plural(len(model.levels), 'level')}{_above(model)}: {steps}",
-        f"{model.slots} slots (--slots): the most objects in an image, with the background",
-        f"decoder: {_told(model)}",
+        f"{plural(len(model.levels), 'level')}, as in the paper's models of this size: {steps}",
+        f"{model.slots} slots (--slots): {why}",
     )
-
-
-def _above(model: CocaNetConfig) -> str:
-    side = math.prod(model.backbone.strides)
-    return ", as in the paper's models of this size" if side == 1 else f" above cells of {side}×{side} pixels"
-
-
-def _told(model: CocaNetConfig) -> str:
-    decoder = model.decoder
-    if isinstance(decoder, TokenDecoderConfig):
-        rows, columns = decoder.grid(model.image_size)
-        return (
-            f"{rows}×{columns} tokens of {decoder.vocabulary}; the encoder learns to find one thing in the middle of "
-            "each photograph"
-        )
-    if decoder.broadcast == model.image_size:
-        by = "every pixel by itself" if decoder.layers[0].kernel == 1 else "convolutions"
-        return f"{by}, at full resolution"
-    return f"{len(decoder.layers)} layers up from {decoder.broadcast[0]}×{decoder.broadcast[1]}"

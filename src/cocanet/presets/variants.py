@@ -12,9 +12,9 @@ def with_random_anchors(preset: Preset) -> Preset:
     return replace(preset, name=f"{preset.name}-ras", model=replace(as_coca_net(preset), anchors="random"))
 
 
-def with_dynamic_slots(preset: Preset, stop_below: float = 0.025, most: int = 11) -> Preset:
-    """COCA-Net-Dyna: at evaluation as many slots as it takes to explain the scene."""
-    dynamic = DynamicSlots(stop_below, most)
+def with_dynamic_slots(preset: Preset, scope_threshold: float = 0.025, max_slots: int = 11) -> Preset:
+    """COCA-Net-Dyna: the number of slots adapts to the scene at evaluation."""
+    dynamic = DynamicSlots(scope_threshold, max_slots)
     return replace(preset, name=f"{preset.name}-dyna", model=replace(as_coca_net(preset), dynamic=dynamic))
 
 
@@ -25,22 +25,15 @@ def with_dilated_candidates(preset: Preset, stride: int = 2) -> Preset:
     return replace(preset, name=f"{preset.name}-dilated", model=replace(model, levels=levels))
 
 
-def with_fourier_positions(preset: Preset, octaves: int = 4) -> Preset:
-    """Fourier features in the decoder's position embedding: beyond the paper, and it learns much faster."""
-    model = as_coca_net(preset)
-    decoder = replace(mixing(model), octaves=octaves)
-    return replace(preset, name=f"{preset.name}-fourier", model=replace(model, decoder=decoder))
-
-
 def as_coca_net(preset: Preset) -> CocaNetConfig:
     """The preset's model, if it is a COCA-Net."""
     if not isinstance(preset.model, CocaNetConfig):
-        raise ValueError(f"{preset.name} is a {preset.model.kind}; its variants are those of a coca-net only")
+        raise ValueError(f"{preset.name} is a {preset.model.kind}; only a coca-net has variants")
     return preset.model
 
 
-def mixing(model: CocaNetConfig) -> DecoderConfig:
-    """The model's decoder, if it mixes pictures of the slots."""
+def broadcast_decoder(model: CocaNetConfig) -> DecoderConfig:
+    """The model's decoder, if it is a spatial broadcast decoder."""
     if not isinstance(model.decoder, DecoderConfig):
-        raise ValueError("this variant is one of decoders that mix pictures; this model tells tokens")
+        raise ValueError("this variant needs a spatial broadcast decoder; this model has a token decoder")
     return model.decoder

@@ -1,4 +1,4 @@
-"""The known diseases of slot models, told from the masks of a batch alone, without labels."""
+"""The known failure modes of slot models, detected from the masks of a batch, without labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cocanet.metrics.functional.ari import adjusted_rand_index
 from cocanet.metrics.functional.contingency import contingency, hard_labels
 from cocanet.models.output import Output
 
-Disease = Literal[
+FailureMode = Literal[
     "uniform masks",
     "one slot takes all",
     "stripes",
@@ -24,7 +24,7 @@ Disease = Literal[
 Side = Literal["encoder", "decoder", "both"]
 
 ENOUGH_IMAGES = 12
-"""What holds in nearly all of fewer images may be their chance: one image with one small object is no disease."""
+"""Fewer images may agree by chance: one image with one small object is no failure mode."""
 UNDECIDED = 0.1
 """Decision (0 for equal masks, 1 for hard ones) below which masks are uniform: 0.03-0.07 before training, above 0.4
 once anything is learned."""
@@ -34,7 +34,7 @@ MOST_IMAGES = 0.5
 STRIPED = 0.2
 """Boundaries along the rarer axis for each along the other, 0 for perfect stripes; true scenes have 0.5-0.9."""
 SAME_MASKS = 0.8
-"""ARI of masks of different images; true segments reach 0.64 where rooms and towers are always alike."""
+"""ARI of masks of different images; true segments reach 0.64 where backgrounds and towers are always alike."""
 NEARLY_NO_IMAGES = 0.03
 """Share of images; where scenes vary in number of objects, the last of them is in about every sixth."""
 DISAGREEMENT = 0.2
@@ -43,56 +43,55 @@ NEIGHBOURS = 3
 """Each image's masks are compared with those of this many others: the mean over all pairs is hardly different."""
 
 
-class Explanation(NamedTuple):
-    """What the number of a disease counts, and what usually helps."""
+class Advice(NamedTuple):
+    """What the measured number is, and what usually helps."""
 
     number: str
     remedy: str
 
 
-EXPLANATIONS: Mapping[Disease, Explanation] = {
-    "uniform masks": Explanation(
+ADVICE: Mapping[FailureMode, Advice] = {
+    "uniform masks": Advice(
         "from 0% for equal masks to 100% for hard ones",
         "no slot owns anything yet; usual early on, later try a higher learning rate with warm-up",
     ),
-    "one slot takes all": Explanation(
+    "one slot takes all": Advice(
         f"images where one owns over {TAKES_ALL:.0%} of the pixels",
-        "nothing is told apart; try a higher temperature in the last level, or a longer warm-up",
+        "nothing is separated; try a higher temperature in the last level, or a longer warm-up",
     ),
-    "stripes": Explanation(
+    "stripes": Advice(
         "boundaries that run one way",
         "the masks follow position, not the image; try Fourier positions in the decoder, or another seed",
     ),
-    "fixed layout": Explanation(
+    "fixed layout": Advice(
         "ARI between the masks of different images",
         "the masks follow position, not the image; try Fourier positions in the decoder, or another seed",
     ),
-    "empty slots": Explanation(
+    "empty slots": Advice(
         "slots without a pixel in nearly all images",
         "try fewer slots, or a higher temperature in the last level if objects share a slot",
     ),
-    "encoder and decoder disagree": Explanation(
+    "encoder and decoder disagree": Advice(
         "ARI between their masks",
         "one side has not learned yet; usual early on, later try a higher learning rate",
     ),
 }
 
 
-class Finding(NamedTuple):
-    """A disease, where it is, and one line that says so with the number measured and what usually helps."""
+class Diagnosis(NamedTuple):
+    """A failure mode, the side that shows it, and one line with the measured number and what usually helps."""
 
-    disease: Disease
+    name: FailureMode
     side: Side
     message: str
 
 
 @torch.inference_mode()
-def diagnose(output: Output, *, decoder: bool = True) -> list[Finding]:
-    """What ails a model, by its output in eval mode for 16 images or more; an empty list for a healthy one.
+def diagnose(output: Output, *, decoder: bool = True) -> list[Diagnosis]:
+    """Failure modes of a model, by its output in eval mode for 16 images or more; an empty list if there are none.
 
-    Of diseases that follow from each other only the cause is named. With fewer than `ENOUGH_IMAGES` only those are
-    looked for that a single image can show. Without `decoder` its masks are not looked at: one by tokens has no others
-    than where each token looked.
+    Of failure modes that follow from each other only the cause is named. With fewer than `ENOUGH_IMAGES` images, only
+    those are reported that a single image can show. `decoder` is False for token decoders: their masks are attention.
     """
     slots = output.in_use.shape[1]
     sides: dict[Side, Tensor] = {"encoder": output.encoder_masks}
@@ -101,29 +100,29 @@ def diagnose(output: Output, *, decoder: bool = True) -> list[Finding]:
     labels = {side: hard_labels(masks) for side, masks in sides.items()}
     symptoms = {side: dict(_symptoms(masks, labels[side], output.in_use)) for side, masks in sides.items()}
     findings = []
-    for disease in get_args(Disease):
-        measured = {side: found[disease] for side, found in symptoms.items() if disease in found}
+    for mode in get_args(FailureMode):
+        measured = {side: found[mode] for side, found in symptoms.items() if mode in found}
         if measured:
-            findings.append(_finding(disease, measured))
-    # A side that is ill in itself disagrees with any other.
-    if decoder and all(disease == "empty slots" for found in symptoms.values() for disease in found):
+            findings.append(_finding(mode, measured))
+    # A side with a failure mode of its own disagrees with any other.
+    if decoder and all(mode == "empty slots" for found in symptoms.values() for mode in found):
         agreement = float(adjusted_rand_index(contingency(labels["encoder"], labels["decoder"], slots, slots)).mean())
         if agreement < DISAGREEMENT:
             findings.append(_finding("encoder and decoder disagree", {"both": f"{agreement:.2f}"}))
     return findings
 
 
-def _finding(disease: Disease, measured: Mapping[Side, str]) -> Finding:
+def _finding(mode: FailureMode, measured: Mapping[Side, str]) -> Diagnosis:
     side: Side = next(iter(measured)) if len(measured) == 1 else "both"
     values = ", ".join(value if where == "both" else f"{where} {value}" for where, value in measured.items())
-    number, remedy = EXPLANATIONS[disease]
-    return Finding(disease, side, f"{disease} ({number}: {values}): {remedy}")
+    number, remedy = ADVICE[mode]
+    return Diagnosis(mode, side, f"{mode} ({number}: {values}): {remedy}")
 
 
 def _symptoms(
     masks: Float[Tensor, "b k h w"], labels: Int[Tensor, "b h w"], in_use: Bool[Tensor, "b k"]
-) -> Iterator[tuple[Disease, str]]:
-    """Each disease of one side and the number that shows it."""
+) -> Iterator[tuple[FailureMode, str]]:
+    """Each failure mode of one side and the number that shows it."""
     images, slots = in_use.shape
     decided = float(decision(masks, in_use))
     if decided < UNDECIDED:

@@ -1,4 +1,4 @@
-"""What the processes of one run tell each other; nothing is sent where there is only one."""
+"""Values that the processes of one run exchange; with one process nothing is sent."""
 
 from __future__ import annotations
 

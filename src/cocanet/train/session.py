@@ -1,31 +1,30 @@
-"""A run while it runs: everything the loop works on, set up afresh or as a checkpoint left it."""
+"""A run while it runs, set up afresh or from a checkpoint."""
 
 from __future__ import annotations
 
+import hashlib
 import math
-import shutil
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 
 from cocanet.config import RunConfig, TrainConfig
-from cocanet.data.loader import Loader, LoaderConfig
-from cocanet.data.splits import Split, at_size, open_split
+from cocanet.data.splits import SEEDS, Split, at_size, open_split
+from cocanet.data.store_format import META
 from cocanet.data.views import Images
+from cocanet.io import journal
+from cocanet.io.run_folder import RunFolder, Settings, check_writable
 from cocanet.models.build import build
 from cocanet.models.model import ObjectModel
-from cocanet.runs import journal
-from cocanet.runs.folder import RunFolder, Settings, check_writable
-from cocanet.train.checkpoint import Progress, load_checkpoint
-from cocanet.train.display import Display
-from cocanet.train.loss import Objective
-from cocanet.train.optimiser import make_optimiser
+from cocanet.progress import QUIET, Progress
+from cocanet.train.checkpoint import TrainState, last_checkpoint
+from cocanet.train.optimiser import check_parts
+from cocanet.train.stages import ActiveStage, start_stage
 from cocanet.train.tensorboard import Scalars
 
-COMPILERS = ("g++", "clang++")
 _PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
 
 
@@ -37,32 +36,31 @@ class Speed:
     seconds: float = 0.0
     value: float = math.nan
 
-    def measure(self, progress: Progress) -> None:
-        if progress.seconds > self.seconds:
-            self.value = (progress.images - self.images) / (progress.seconds - self.seconds)
-        self.images, self.seconds = progress.images, progress.seconds
+    def measure(self, state: TrainState) -> None:
+        if state.seconds > self.seconds:
+            self.value = (state.images - self.images) / (state.seconds - self.seconds)
+        self.images, self.seconds = state.images, state.seconds
 
 
 @dataclass
 class Session:
-    """A run while it runs: what it was asked, what it works on, and where it stands."""
+    """A run while it runs: its settings, what it works on, and where it stands."""
 
     settings: Settings
     folder: RunFolder
     fabric: Fabric
-    model: ObjectModel
-    objective: Any  # what fabric makes of an Objective
-    optimiser: Any  # what fabric makes of an optimiser
-    loader: Loader
+    images: Images
+    stage: ActiveStage
     validation: Images
-    display: Display
-    scalars: Scalars
     progress: Progress
+    scalars: Scalars
+    state: TrainState
     speed: Speed = field(default_factory=Speed)
     validating: float = 0.0
     """Seconds spent on validation since the run was started or resumed."""
     warned: set[str] = field(default_factory=set)
-    """Diseases that were shown already."""
+    """Failure modes that were reported already."""
+    _full_size: ObjectModel | None = None
 
     @property
     def train(self) -> TrainConfig:
@@ -71,6 +69,23 @@ class Session:
     @property
     def run(self) -> RunConfig:
         return self.settings.run
+
+    def enter_stage(self, number: int) -> None:
+        """Go on to a stage with the weights of the one before it."""
+        weights = self.stage.model.state_dict()
+        self.stage = start_stage(self.fabric, self.settings, number, self.images, weights)
+        self.stage.loader.load_state(self.state.loader)
+        self.state.stage = number
+
+    @property
+    def full_size_model(self) -> ObjectModel:
+        """The model with the weights of now, at the image size that it is trained for."""
+        if self.stage.config.image_size in (None, self.settings.preset.model.image_size):
+            return self.stage.model
+        if self._full_size is None:
+            self._full_size = build(self.settings.preset, seed=0).to(self.fabric.device)
+        self._full_size.load_state_dict(self.stage.model.state_dict())
+        return self._full_size
 
     def count_validation(self, seconds: float) -> None:
         """Validation counts as time of the run, but not against the speed of training."""
@@ -85,9 +100,7 @@ class Session:
 
 def make_fabric(settings: Settings) -> Fabric:
     run = settings.run
-    many = run.devices * run.nodes > 1
-    # While an encoder learns alone, nobody may wait for its decoder's gradients.
-    strategy = DDPStrategy(find_unused_parameters=settings.preset.train.encoder_first > 0) if many else "auto"
+    strategy = DDPStrategy() if run.devices * run.nodes > 1 else "auto"
     return Fabric(
         accelerator=run.accelerator,
         devices=run.devices,
@@ -97,75 +110,79 @@ def make_fabric(settings: Settings) -> Fabric:
     )
 
 
-def set_up(fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool, display: Display) -> Session:
-    """Data, model, optimiser and folder of a run, as it was left if it is resumed."""
-    preset, run = settings.preset, settings.run
+def set_up(
+    fabric: Fabric, settings: Settings, folder: RunFolder, resume: bool, progress: Progress, holding: ExitStack
+) -> Session:
+    """Data, model, optimiser and folder of a run, as it was left if it is resumed; `holding` keeps others out."""
     if not fabric.is_global_zero:
-        display = Display()
-    display.begin(settings)
+        progress = QUIET
     with fabric.rank_zero_first(local=True):
-        images, validation = _open(settings, "train", display), _open(settings, "validation", display)
-    config = LoaderConfig(
-        preset.train.batch_size,
-        seed=run.seed,
-        pad=preset.train.crop_padding,
-        rank=fabric.global_rank,
-        world_size=fabric.world_size,
-    )
-    loader = Loader(images, config, device=fabric.device)
-    model = build(preset, seed=run.seed)
-    if run.compile:
-        compile_parts(model)
-    objective = Objective(model, preset.train)
-    objective, optimiser = fabric.setup(objective, make_optimiser(model, preset.train))
-    progress = Progress()
-    if resume and folder.last.exists():
-        progress = load_checkpoint(folder.last, model, optimiser.optimizer)
-        loader.load_state(progress.loader)
+        images, validation = _open(settings, "train", progress), _open(settings, "validation", progress)
+    state, data = TrainState(), _data_digest(settings)
+    checkpoint = last_checkpoint(folder, folder.read_settings().run.checkpoint_every) if resume else None
+    if checkpoint is not None:
+        state = checkpoint.state
+        _check_data(folder, settings, state.data, data)
+    state.data = data
+    stage = start_stage(fabric, settings, state.stage, images, None)
+    for each in settings.preset.train.stages:
+        check_parts(stage.model, each.trains)
+    if checkpoint is not None:
+        checkpoint.restore(stage.model, stage.optimiser.optimizer)
+        stage.loader.load_state(state.loader)
     if fabric.is_global_zero:
-        _prepare_folder(folder, settings, model, progress, resume)
+        if resume and checkpoint is None:
+            progress.say(f"{folder.path} ended before its first checkpoint: it begins again at step 0")
+        _prepare_folder(folder, settings, stage.model, state, resume, holding)
     fabric.barrier()
     return Session(
         settings=settings,
         folder=folder,
         fabric=fabric,
-        model=model,
-        objective=objective,
-        optimiser=optimiser,
-        loader=loader,
+        images=images,
+        stage=stage,
         validation=validation,
-        display=display,
-        scalars=Scalars(
-            folder.path if run.tensorboard and fabric.is_global_zero else None, progress.step + 1 if resume else None
-        ),
         progress=progress,
+        scalars=Scalars(
+            folder.path if settings.run.tensorboard and fabric.is_global_zero else None,
+            state.step + 1 if resume else None,
+        ),
+        state=state,
     )
 
 
-def compile_parts(model: ObjectModel) -> None:
-    """Compile a model's parts in place: an encoder that learns alone uses some of them only.
-
-    What a compiled part computes differs from the plain one in the last bits.
-    """
-    if next(model.parameters()).device.type == "cpu" and not any(map(shutil.which, COMPILERS)):
-        raise ValueError("--compile needs a C++ compiler, and there is neither g++ nor clang++ here")
-    for part in model.children():
-        part.compile()
-
-
-def _open(settings: Settings, split: Split, display: Display) -> Images:
+def _open(settings: Settings, split: Split, progress: Progress) -> Images:
     data, preset = settings.data, settings.preset
     path = Path(data.path) if data.path else None
-    images = open_split(preset.data, split, path, data.images, display, shuffle=data.shuffle)
+    images = open_split(preset.data, split, path, data.images, progress)
     return at_size(images, preset.model.image_size, preset.data, path)
 
 
+def _data_digest(settings: Settings) -> str | None:
+    """Hash of the stores of a run, by what they say of their own files; None for scenes, which a seed decides."""
+    if settings.data.path is None:
+        return None
+    root = Path(settings.data.path)
+    metas = [folder / META for folder in (root, *(root / split for split in SEEDS))]
+    return hashlib.sha256(b"".join(meta.read_bytes() for meta in metas if meta.exists())).hexdigest()
+
+
+def _check_data(folder: RunFolder, settings: Settings, before: str | None, now: str | None) -> None:
+    if before != now:
+        raise ValueError(
+            f"{folder.path} cannot be resumed with other data: {settings.data.path} has sha256 {str(now)[:12]}…, the "
+            f"run began with {str(before)[:12]}…; restore it, or add --restart to begin again at step 0"
+        )
+
+
 def _prepare_folder(
-    folder: RunFolder, settings: Settings, model: ObjectModel, progress: Progress, resume: bool
+    folder: RunFolder, settings: Settings, model: ObjectModel, state: TrainState, resume: bool, holding: ExitStack
 ) -> None:
     bytes_of_weights = sum(weight.nbytes for weight in model.state_dict().values())
-    # Weights and two moments, each file once more while it is being replaced, and the best weights.
-    check_writable(folder, 8 * bytes_of_weights + 2**24)
+    # Weights and two moments, now, before and while they are written, and the best weights likewise.
+    check_writable(folder, 12 * bytes_of_weights + 2**24)
+    if not resume:
+        holding.enter_context(folder.held())
     folder.write_settings(settings)
-    journal.rewind(folder.metrics, progress.step)
-    folder.log(f"resumed at step {progress.step}" if resume else f"started {settings.preset.name}")
+    journal.rewind(folder.metrics, state.step)
+    folder.log(f"resumed at step {state.step}" if resume else f"started {settings.preset.name}")

@@ -1,4 +1,4 @@
-"""Scores and pictures of a run for TensorBoard, where it is installed and asked for."""
+"""Scores and pictures of a run for TensorBoard, where it is installed and requested."""
 
 from __future__ import annotations
 

@@ -50,28 +50,28 @@ def test_real_tetrominoes(samples: Path) -> None:
             assert (rows.min(), columns.min()) == (row, column)
 
 
-@pytest.mark.parametrize(("name", "entities"), [("grey", 6), ("colour", 5), ("binarized", 4)])
-def test_multi_dsprites(tmp_path: Path, name: str, entities: int) -> None:
-    generator = np.random.default_rng(entities)
-    written, payloads = [], []
-    for number in range(4):
-        visible = entities - 1 - number % 2
-        labels = blocks(generator, 64, 64, visible + 1)
-        image = picture(generator, labels)
-        if name == "binarized":
-            image = np.repeat((labels[..., None] > 0).astype(np.uint8) * 255, 3, axis=2)
-        stored = image[..., :1] if name == "binarized" else image
-        extra = factors(entities, visible, "x", "y", "shape", "orientation", "scale")
-        payloads.append(example({"mask": planes(labels, entities, last=True), "image": stored, **extra}))
-        written.append((image, labels, extra, visible))
-    source = open_source("deepmind-tfrecord", write_tfrecords(tmp_path / "a.tfrecords", payloads))
-    assert source.recipe["set"] == "multi_dsprites"
-    for index in (3, 0, 1, 2):
-        image, labels, extra, visible = written[index]
-        np.testing.assert_array_equal(source[index].image, image)
-        np.testing.assert_array_equal(source[index].labels, labels)
-        for key, values in source[index].factors.items():
-            np.testing.assert_array_equal(values, extra[key][1 : visible + 1])
+def test_multi_dsprites(tmp_path: Path) -> None:
+    for name, entities in (("grey", 6), ("colour", 5), ("binarized", 4)):
+        generator = np.random.default_rng(entities)
+        written, payloads = [], []
+        for number in range(4):
+            visible = entities - 1 - number % 2
+            labels = blocks(generator, 64, 64, visible + 1)
+            image = picture(generator, labels)
+            if name == "binarized":
+                image = np.repeat((labels[..., None] > 0).astype(np.uint8) * 255, 3, axis=2)
+            stored = image[..., :1] if name == "binarized" else image
+            extra = factors(entities, visible, "x", "y", "shape", "orientation", "scale")
+            payloads.append(example({"mask": planes(labels, entities, last=True), "image": stored, **extra}))
+            written.append((image, labels, extra, visible))
+        source = open_source("deepmind-tfrecord", write_tfrecords(tmp_path / f"{name}.tfrecords", payloads))
+        assert source.recipe["set"] == "multi_dsprites"
+        for index in (3, 0, 1, 2):
+            image, labels, extra, visible = written[index]
+            np.testing.assert_array_equal(source[index].image, image)
+            np.testing.assert_array_equal(source[index].labels, labels)
+            for key, values in source[index].factors.items():
+                np.testing.assert_array_equal(values, extra[key][1 : visible + 1])
 
 
 def test_objects_that_are_not_there_leave_no_gap(tmp_path: Path) -> None:
@@ -87,20 +87,22 @@ def test_objects_that_are_not_there_leave_no_gap(tmp_path: Path) -> None:
     np.testing.assert_array_equal(sample.factors["x"], [2, 4])
 
 
-@pytest.mark.parametrize("entities", [7, 10, 4])
-def test_objects_room(tmp_path: Path, entities: int) -> None:
-    generator = np.random.default_rng(entities)
-    labels = np.zeros((64, 64), dtype=np.uint8)
-    labels[10:30, :40], labels[10:30, 40:], labels[30:] = 2, 3, 1
-    for number in range(4, entities):
-        labels[40:50, 6 * number - 20 : 6 * number - 16] = number
-    image = picture(generator, labels)
-    path = write_tfrecords(tmp_path / "a.tfrecords", [example({"image": image, "mask": planes(labels, entities)})])
-    source = open_source("deepmind-tfrecord", path)
-    assert source.background_labels == 4
-    np.testing.assert_array_equal(source[0].image, image)
-    np.testing.assert_array_equal(source[0].labels, labels)
-    assert not source[0].factors
+def test_objects_room(tmp_path: Path) -> None:
+    for entities in (7, 10, 4):
+        generator = np.random.default_rng(entities)
+        labels = np.zeros((64, 64), dtype=np.uint8)
+        labels[10:30, :40], labels[10:30, 40:], labels[30:] = 2, 3, 1
+        for number in range(4, entities):
+            labels[40:50, 6 * number - 20 : 6 * number - 16] = number
+        image = picture(generator, labels)
+        path = write_tfrecords(
+            tmp_path / f"{entities}.tfrecords", [example({"image": image, "mask": planes(labels, entities)})]
+        )
+        source = open_source("deepmind-tfrecord", path)
+        assert source.background_labels == 4
+        np.testing.assert_array_equal(source[0].image, image)
+        np.testing.assert_array_equal(source[0].labels, labels)
+        assert not source[0].factors
 
 
 def clevr_records(tmp_path: Path, visible: list[int]) -> tuple[Path, list[tuple[np.ndarray, np.ndarray]]]:

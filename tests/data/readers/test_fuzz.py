@@ -97,14 +97,14 @@ def folder_target(root: Path) -> Target:
 
 
 TARGETS: dict[str, tuple[str, Callable[[Path], Target], int]] = {
-    "tfrecord-gzip": ("deepmind-tfrecord", lambda root: tfrecord_target(root, True), 150),
-    "tfrecord-plain": ("deepmind-tfrecord", lambda root: tfrecord_target(root, False), 150),
-    "ocl-hdf5": ("ocl-hdf5", hdf5_target, 300),
-    "clevrtex": ("clevrtex", clevrtex_target, 200),
-    "shapestacks": ("shapestacks", shapestacks_target, 150),
-    "birds": ("birds", birds_target, 250),
-    "flowers": ("flowers", flowers_target, 300),
-    "folder": ("folder", folder_target, 400),
+    "tfrecord-gzip": ("deepmind-tfrecord", lambda root: tfrecord_target(root, True), 80),
+    "tfrecord-plain": ("deepmind-tfrecord", lambda root: tfrecord_target(root, False), 80),
+    "ocl-hdf5": ("ocl-hdf5", hdf5_target, 120),
+    "clevrtex": ("clevrtex", clevrtex_target, 100),
+    "shapestacks": ("shapestacks", shapestacks_target, 80),
+    "birds": ("birds", birds_target, 120),
+    "flowers": ("flowers", flowers_target, 120),
+    "folder": ("folder", folder_target, 150),
 }
 
 
@@ -151,15 +151,14 @@ def assert_clear(error: ValueError, target: Target) -> None:
     assert "TypeCheckError" not in line, line
 
 
-@pytest.mark.slow
 def test_damaged_messages_with_right_checksums(tmp_path: Path) -> None:
-    """What the framing cannot tell, the message must: an error or a sample of the right form, and soon."""
+    """Wrong payloads under right checksums give an error or a sample of the right form, and soon."""
     image, labels = scene(35, 4)
     features = {"mask": planes(labels, 4), "image": image, **factors(4, 3, "x", "y", "shape")}
     payload = example(dict(reversed(features.items())))
     generator = np.random.default_rng(0)
     refused = 0
-    for _ in range(200):
+    for _ in range(100):
         path = write_tfrecords(tmp_path / "a.tfrecords", [damage(payload, generator)], compress=False)
         target = Target(path, [path], False, {})
         started = time.monotonic()
@@ -172,10 +171,9 @@ def test_damaged_messages_with_right_checksums(tmp_path: Path) -> None:
             assert sample.image.shape == (32, 32, 3)
             assert sample.labels.max() <= 3
         assert time.monotonic() - started < SECONDS
-    assert refused > 100
+    assert refused > 50
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_damaged_files(name: str, tmp_path: Path) -> None:
     format, build, cases = TARGETS[name]

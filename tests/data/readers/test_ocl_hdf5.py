@@ -11,7 +11,7 @@ import pytest
 
 from cocanet.data.readers import ocl_hdf5 as module
 from cocanet.data.readers import open_source
-from cocanet.data.readers.splits import Sizes
+from cocanet.data.readers.base import PUBLISHED_CLEVR6, Sizes
 from tests.data.readers.writers import blocks, picture, write_ocl
 
 SETS = [
@@ -30,26 +30,24 @@ def scenes(side: int, entities: int, counts: list[int]) -> tuple[np.ndarray, np.
     return np.stack([picture(generator, mask) for mask in masks]), masks
 
 
-@pytest.mark.parametrize(("name", "side", "entities", "background"), SETS)
 @pytest.mark.parametrize("options", [{}, {"compression": "gzip", "fletcher32": True, "chunks": True}])
-def test_round_trip(
-    tmp_path: Path, name: str, side: int, entities: int, background: int, options: dict[str, object]
-) -> None:
-    image, mask = scenes(side, entities, [entities - 1] * 3)
-    path = write_ocl(tmp_path / f"{name}-full.hdf5", image, mask.astype(np.int64), entities, **options)
-    (tmp_path / f"{name}-metadata.npy").write_bytes(pickle.dumps(object))
-    source = open_source("ocl-hdf5", path)
-    assert len(source) == 3
-    assert source.background_labels == background
-    crop = slice(2, 34) if name == "tetrominoes" else slice(None)
-    for index in (2, 0, 1):
-        np.testing.assert_array_equal(source[index].image, image[index][crop, crop])
-        np.testing.assert_array_equal(source[index].labels, mask[index][crop, crop])
-        if background == 1:
-            expected = np.arange(index * entities + 1, (index + 1) * entities)
-            np.testing.assert_array_equal(source[index].factors["x"], expected)
-    copy = pickle.loads(pickle.dumps(source))
-    np.testing.assert_array_equal(copy[1].image, source[1].image)
+def test_round_trip(tmp_path: Path, options: dict[str, object]) -> None:
+    for name, side, entities, background in SETS:
+        image, mask = scenes(side, entities, [entities - 1] * 3)
+        path = write_ocl(tmp_path / f"{name}-full.hdf5", image, mask.astype(np.int64), entities, **options)
+        (tmp_path / f"{name}-metadata.npy").write_bytes(pickle.dumps(object))
+        source = open_source("ocl-hdf5", path)
+        assert len(source) == 3
+        assert source.background_labels == background
+        crop = slice(2, 34) if name == "tetrominoes" else slice(None)
+        for index in (2, 0, 1):
+            np.testing.assert_array_equal(source[index].image, image[index][crop, crop])
+            np.testing.assert_array_equal(source[index].labels, mask[index][crop, crop])
+            if background == 1:
+                expected = np.arange(index * entities + 1, (index + 1) * entities)
+                np.testing.assert_array_equal(source[index].factors["x"], expected)
+        copy = pickle.loads(pickle.dumps(source))
+        np.testing.assert_array_equal(copy[1].image, source[1].image)
 
 
 def test_objects_room_labels_are_repaired(tmp_path: Path) -> None:
@@ -69,8 +67,8 @@ def test_clevr6_and_contiguous_splits(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(six) == len(few)
     for index, record in enumerate(few):
         np.testing.assert_array_equal(six[index].image, image[record])
-    monkeypatch.setattr(module, "CLEVR6_SIZES", Sizes(3, 2, 1))
-    monkeypatch.setitem(module.SETS, "clevr_10", module.Published(128, 128, 1, 11, Sizes(7, 2, 1)))
+    monkeypatch.setattr(module, "PUBLISHED_CLEVR6", Sizes(3, 2, 1))
+    monkeypatch.setitem(module.SETS, "clevr_10", module.Layout(128, 128, 1, 11, Sizes(7, 2, 1)))
     for split, records in {
         "train": range(7),
         "val": [7, 8],
@@ -86,7 +84,7 @@ def test_clevr6_and_contiguous_splits(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_published_sizes() -> None:
-    assert module.CLEVR6_SIZES == (49_483, 2_000, 2_000)
+    assert PUBLISHED_CLEVR6 == (49_483, 2_000, 2_000)
     assert {name: published.sizes for name, published in module.SETS.items()} == {
         name: ((40_000 if name == "clevrtex" else 90_000), 5_000, 5_000) for name, *_ in SETS
     }
@@ -124,35 +122,33 @@ def lie(path: Path, name: str) -> None:
                 file["image"] = np.zeros((2, 64, 32, 3), np.uint8)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("unwritten", "claims the shape"),
-        ("unwritten contiguous", "does not hold"),
-        ("external file", "lies in another file, refused"),
-        ("external link", "link to somewhere else, refused"),
-        ("soft link", "link to somewhere else, refused"),
-        ("virtual", "lies in another file, refused"),
-        ("huge pieces", "has pieces of"),
-        ("group", "not an array"),
-        ("floats", "expected uint8"),
-        ("strings", "expected"),
-        ("shape", "expected"),
-        ("missing", "no array named 'image'"),
-    ],
-)
-def test_files_that_lie_are_refused(tmp_path: Path, name: str, message: str) -> None:
+def test_files_that_lie_are_refused(tmp_path: Path) -> None:
+    messages = {
+        "unwritten": "claims the shape",
+        "unwritten contiguous": "does not hold",
+        "external file": "lies in another file, refused",
+        "external link": "link to somewhere else, refused",
+        "soft link": "link to somewhere else, refused",
+        "virtual": "lies in another file, refused",
+        "huge pieces": "has pieces of",
+        "group": "not an array",
+        "floats": "expected uint8",
+        "strings": "expected",
+        "shape": "expected",
+        "missing": "no array named 'image'",
+    }
     image, mask = scenes(64, 7, [3, 3])
-    path = write_ocl(tmp_path / "shapestacks-full.hdf5", image, mask, 7)
-    lie(path, name)
-    with pytest.raises(ValueError, match=rf"shapestacks-full\.hdf5: .*{message}"):
-        open_source("ocl-hdf5", path)
+    for name, message in messages.items():
+        path = write_ocl(tmp_path / "shapestacks-full.hdf5", image, mask, 7)
+        lie(path, name)
+        with pytest.raises(ValueError, match=rf"shapestacks-full\.hdf5: .*{message}"):
+            open_source("ocl-hdf5", path)
 
 
-def test_the_name_tells_the_set(tmp_path: Path) -> None:
+def test_the_file_name_names_the_set(tmp_path: Path) -> None:
     image, mask = scenes(64, 7, [3])
     path = write_ocl(tmp_path / "mine.hdf5", image, mask, 7)
-    with pytest.raises(ValueError, match=r"told by the file's name, one of tetrominoes-full\.hdf5"):
+    with pytest.raises(ValueError, match=r"the file's name names the set, one of tetrominoes-full\.hdf5"):
         open_source("ocl-hdf5", path)
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from cocanet.cli import main
 from cocanet.data.readers import open_source
-from cocanet.data.readers.files import DamagedFile, NoImages
+from cocanet.data.readers.input_files import DamagedFile, NoImages
 from cocanet.data.store import Store
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -47,21 +47,16 @@ def structs(contents: list[bytes | None]) -> Any:
     return [{"bytes": content, "path": f"{number}.png"} for number, content in enumerate(contents)]
 
 
-@pytest.mark.parametrize("kind", ["struct", "binary", "large"])
-def test_images_of_every_kind_of_column(tmp_path, kind):
+def test_images_of_every_kind_of_column(tmp_path):
     contents = [png(picture(number)) for number in range(7)]
-    columns = {
-        "struct": structs(contents),
-        "binary": contents,
-        "large": pa.array(contents, pa.large_binary()),
-    }
-    path = write(tmp_path / "a.parquet", {"label": list(range(7)), "photo": columns[kind]}, row_group_size=3)
-    source = open_source("parquet", path, size=16)
-    assert (len(source), source.has_labels, source.recipe["column"]) == (7, False, "photo")
-    for number in (6, 0, 3, 2, 5):
-        np.testing.assert_array_equal(source[number].image, picture(number))
-    again = pickle.loads(pickle.dumps(source))
-    np.testing.assert_array_equal(again[4].image, picture(4))
+    for column in (structs(contents), contents, pa.array(contents, pa.large_binary())):
+        path = write(tmp_path / "a.parquet", {"label": list(range(7)), "photo": column}, row_group_size=3)
+        source = open_source("parquet", path, size=16)
+        assert (len(source), source.has_labels, source.recipe["column"]) == (7, False, "photo")
+        for number in (6, 0, 3, 2, 5):
+            np.testing.assert_array_equal(source[number].image, picture(number))
+        again = pickle.loads(pickle.dumps(source))
+        np.testing.assert_array_equal(again[4].image, picture(4))
 
 
 def test_masks_number_their_values(tmp_path):
@@ -91,7 +86,7 @@ def test_photographs_are_cropped_as_a_folder_s_are(tmp_path):
 def test_a_folder_of_files_and_its_splits(tmp_path):
     for first, name in ((0, "data/train-00000-of-00002"), (2, "data/train-00001-of-00002"), (4, "data/test-00000")):
         write(tmp_path / f"{name}.parquet", {"image": structs([png(picture(first + n)) for n in range(2)])})
-    (tmp_path / "_hidden.parquet").write_bytes(b"not looked at")
+    (tmp_path / "_hidden.parquet").write_bytes(b"ignored")
     assert len(open_source("parquet", tmp_path, size=16)) == 6
     train = open_source("parquet", tmp_path, size=16, split="train")
     for number in range(4):
@@ -111,8 +106,8 @@ def test_which_column(tmp_path):
         open_source("parquet", path, column="middle")
     with pytest.raises(ValueError, match="the column 'name' is of type string; expected bytes"):
         open_source("parquet", path, column="name")
-    said = {b"huggingface": json.dumps({"info": {"features": {"right": {"_type": "Image"}}}}).encode()}
-    pq.write_table(pq.read_table(path).replace_schema_metadata(said), path)
+    declared = {b"huggingface": json.dumps({"info": {"features": {"right": {"_type": "Image"}}}}).encode()}
+    pq.write_table(pq.read_table(path).replace_schema_metadata(declared), path)
     assert open_source("parquet", path).recipe["column"] == "right"
     with pytest.raises(NoImages, match=r"b\.parquet: no column of images; there are name"):
         open_source("parquet", write(tmp_path / "b.parquet", {"name": ["a"]}))
@@ -133,19 +128,19 @@ def test_rows_that_cannot_be_read(tmp_path):
     np.testing.assert_array_equal(left[1].image, picture(3))
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\xff" * 40 + b"PAR1"])
-def test_what_is_no_parquet_file(tmp_path, content):
-    (tmp_path / "a.parquet").write_bytes(content)
-    with pytest.raises(DamagedFile, match=r"a\.parquet: "):
-        open_source("parquet", tmp_path / "a.parquet")
+def test_files_that_are_not_parquet(tmp_path):
+    for content in (b"", b"PAR1", b"PAR1" + b"\xff" * 40 + b"PAR1"):
+        (tmp_path / "a.parquet").write_bytes(content)
+        with pytest.raises(DamagedFile, match=r"a\.parquet: "):
+            open_source("parquet", tmp_path / "a.parquet")
 
 
-def test_a_type_of_another_program_is_refused(tmp_path):
+def test_an_extension_type_is_refused(tmp_path):
     """Such a type may unpickle what is stored as bytes."""
 
     class Pickled(pa.ExtensionType):
         def __init__(self) -> None:
-            super().__init__(pa.binary(), "somebody.pickled")
+            super().__init__(pa.binary(), "some.pickled")
 
         def __arrow_ext_serialize__(self) -> bytes:
             return b""
@@ -161,7 +156,7 @@ def test_a_type_of_another_program_is_refused(tmp_path):
         with pytest.raises(NoImages, match="no column of images"):
             open_source("parquet", path)
     finally:
-        pa.unregister_extension_type("somebody.pickled")
+        pa.unregister_extension_type("some.pickled")
 
 
 def test_the_command(tmp_path, capsys):

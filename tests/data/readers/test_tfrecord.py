@@ -28,11 +28,12 @@ def test_crc_of_the_standard_message() -> None:
     assert crc32c(b"123456789") == 0xE3069283
 
 
-@pytest.mark.parametrize("size", [0, 1, 3, 511, 512, 513, 16383, 16384, 16385, 50_001])
-def test_crc_is_the_bitwise_definition(size: int) -> None:
-    data = np.random.default_rng(size).bytes(size)
-    assert crc32c(data) == bitwise_crc32c(data)
-    assert crc32c(memoryview(data)) == bitwise_crc32c(data)
+def test_crc_is_the_bitwise_definition() -> None:
+    for size in (0, 1, 3, 511, 512, 513, 16383, 16384, 16385, 50_001):
+        data = np.random.default_rng(size).bytes(size)
+        expected = bitwise_crc32c(data)
+        assert crc32c(data) == expected
+        assert crc32c(memoryview(data)) == expected
 
 
 @pytest.mark.parametrize("compress", [True, False])
@@ -134,7 +135,7 @@ def test_one_long_string_is_read_too() -> None:
     np.testing.assert_array_equal(read_bytes_feature(features["image"]), np.arange(200))
 
 
-@pytest.mark.parametrize("payload", [b"\x0a\xff", b"\xff" * 20, b"\x0b\x00", b"\x0a\x05\x0a\x09abc"])
-def test_a_broken_message_is_an_error(payload: bytes) -> None:
-    with pytest.raises(ValueError, match=r"message|integer|wire type"):
-        parse_example(payload)
+def test_a_broken_message_is_an_error() -> None:
+    for payload in (b"\x0a\xff", b"\xff" * 20, b"\x0b\x00", b"\x0a\x05\x0a\x09abc"):
+        with pytest.raises(ValueError, match=r"message|integer|wire type"):
+            parse_example(payload)

@@ -184,17 +184,17 @@ def write_birds(
 
 
 def write_flowers(root: Path, images: Mapping[int, np.ndarray], masks: Mapping[int, np.ndarray]) -> Path:
-    """Images and painted segmentations without loss under the published names; splits by number modulo 3."""
+    """Images and segmentations without loss under the published names; splits by number modulo 3."""
     (root / "jpg").mkdir(parents=True)
     for number, image in images.items():
         Image.fromarray(image).save(root / "jpg" / f"image_{number:05d}.jpg", format="PNG")
     if masks:
         (root / "segmim").mkdir()
     for number, mask in masks.items():
-        painted = images[number].clip(1, 253)
-        painted[mask == 0] = (0, 0, 254)
-        Image.fromarray(painted).save(root / "segmim" / f"segmim_{number:05d}.jpg", format="PNG")
-    groups = [[number for number in images if number % 3 == rest] for rest in range(3)]
+        segmentation = images[number].clip(1, 253)
+        segmentation[mask == 0] = (0, 0, 254)
+        Image.fromarray(segmentation).save(root / "segmim" / f"segmim_{number:05d}.jpg", format="PNG")
+    groups = [[number for number in images if number % 3 == remainder] for remainder in range(3)]
     names = ("trnid", "tstid", "valid")
     lists = {name: np.array([group], dtype=np.uint16) for name, group in zip(names, groups, strict=True)}
     scipy.io.savemat(root / "setid.mat", lists)

@@ -14,10 +14,10 @@ def test_a_token_stands_for_four_by_four_pixels():
     logits = coder.logits(torch.rand(2, 3, 8, 12))
     assert logits.shape == (2, 5, 2, 3)
     torch.testing.assert_close(logits.exp().sum(1), torch.ones(2, 2, 3))
-    words = logits.argmax(1)
-    one_hot = torch.nn.functional.one_hot(words, 5).permute(0, 3, 1, 2).float()
-    assert coder.paint_words(words).shape == (2, 3, 8, 12)
-    assert torch.equal(coder.paint_words(words), coder.paint(one_hot))
+    tokens = logits.argmax(1)
+    one_hot = torch.nn.functional.one_hot(tokens, 5).permute(0, 3, 1, 2).float()
+    assert coder.decode_tokens(tokens).shape == (2, 3, 8, 12)
+    assert torch.equal(coder.decode_tokens(tokens), coder.decode(one_hot))
 
 
 def test_a_block_normalises_channels_and_positions_together():

@@ -5,6 +5,7 @@ import torch
 
 from cocanet.config import BoQsaConfig, TokenDecoderConfig
 from cocanet.models.build import build
+from cocanet.models.output import Encoding
 from cocanet.models.tokens import TokenDecoder
 from cocanet.models.tokens.decoder import token_loss
 from tests.models.tokens import transcription
@@ -29,44 +30,48 @@ def scene(batch: int = 2):
     return slots, torch.ones(batch, 3, dtype=torch.bool), torch.rand(batch, 3, 8, 12, generator=generator)
 
 
+def encoded(slots: torch.Tensor, in_use: torch.Tensor) -> Encoding:
+    return Encoding(slots, torch.zeros(*slots.shape[:2], 8, 12), in_use)
+
+
 def test_the_loss_is_squared_error_and_cross_entropy_of_an_image():
     torch.manual_seed(0)
-    painted, wanted = torch.rand(2, 3, 8, 12, dtype=torch.float64), torch.rand(2, 3, 8, 12, dtype=torch.float64)
-    logits, words = torch.randn(2, 6, 11, dtype=torch.float64), torch.randint(11, (2, 2, 3))
-    expected = transcription.loss(*(x.numpy() for x in (painted, wanted, logits, words)))
-    assert token_loss(painted, wanted, logits, words).item() == pytest.approx(expected)
+    decoded, wanted = torch.rand(2, 3, 8, 12, dtype=torch.float64), torch.rand(2, 3, 8, 12, dtype=torch.float64)
+    logits, tokens = torch.randn(2, 6, 11, dtype=torch.float64), torch.randint(11, (2, 2, 3))
+    expected = transcription.loss(*(x.numpy() for x in (decoded, wanted, logits, tokens)))
+    assert token_loss(decoded, wanted, logits, tokens).item() == pytest.approx(expected)
 
 
-def test_cross_entropy_teaches_no_weight_of_the_autoencoder():
+def test_cross_entropy_has_no_gradient_in_the_autoencoder():
     model = decoder()
     slots, in_use, x = scene()
     with torch.no_grad():
-        words = model.autoencoder.logits(x).argmax(1)
-    logits = model.head(model.tell(words, slots, in_use).features)
+        tokens = model.autoencoder.logits(x).argmax(1)
+    logits = model.head(model.predict(tokens, slots, in_use).features)
     nothing = torch.zeros_like(x)
     torch.manual_seed(0)
-    loss = model(slots, in_use, x).loss
+    loss = model(encoded(slots, in_use), x).loss
     loss.backward()
     whole = {name: p.grad.clone() for name, p in model.autoencoder.named_parameters()}
     model.zero_grad()
     torch.manual_seed(0)
-    alone = (model(slots, in_use, x).mixture - x).square().sum() / len(x)
+    alone = (model(encoded(slots, in_use), x).reconstruction - x).square().sum() / len(x)
     alone.backward()
     for name, parameter in model.autoencoder.named_parameters():
         assert torch.equal(parameter.grad, whole[name]), name
     model.zero_grad()
-    token_loss(nothing, nothing, logits, words).backward()
+    token_loss(nothing, nothing, logits, tokens).backward()
     assert all(parameter.grad is None for parameter in model.autoencoder.parameters())
 
 
-def test_squared_error_teaches_nothing_but_the_autoencoder():
+def test_squared_error_has_a_gradient_in_the_autoencoder_only():
     model = decoder()
     slots, in_use, x = scene()
     slots.requires_grad_()
-    (model(slots, in_use, x).mixture - x).square().sum().backward()
+    (model(encoded(slots, in_use), x).reconstruction - x).square().sum().backward()
     assert slots.grad is None
-    taught = {name for name, parameter in model.named_parameters() if parameter.grad is not None}
-    assert taught == {f"autoencoder.{name}" for name, _ in model.autoencoder.named_parameters()}
+    trained = {name for name, parameter in model.named_parameters() if parameter.grad is not None}
+    assert trained == {f"autoencoder.{name}" for name, _ in model.autoencoder.named_parameters()}
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -85,7 +90,7 @@ def test_masks_sum_to_one_and_an_image_alone_is_the_image_in_a_batch(config):
         out, alone = model(x), model(x[1:2])
     for masks in (out.encoder_masks, out.decoder_masks):
         torch.testing.assert_close(masks.sum(1), torch.ones(3, *config.image_size), atol=1e-5, rtol=0)
-    for name in ("slots", "encoder_masks", "decoder_masks", "mixture"):
+    for name in ("slots", "encoder_masks", "decoder_masks", "reconstruction"):
         torch.testing.assert_close(getattr(out, name)[1:2], getattr(alone, name), atol=1e-4, rtol=1e-4)
     assert out.decoder_loss is None
 
@@ -94,23 +99,26 @@ def test_a_cached_generation_is_one_from_scratch():
     model = decoder(dropout=0.5).eval()
     torch.nn.init.normal_(model.head.weight)
     slots, in_use, _ = scene()
-    words = torch.zeros(2, 6, dtype=torch.long)
-    for place in range(6):  # the whole picture anew for every token
-        told = model.head(model.tell(words.unflatten(1, (2, 3)), slots, in_use).features)
-        words[:, place] = told[:, place].argmax(-1)
-    assert len(words.unique()) > 2
-    expected = model.autoencoder.paint_words(words.unflatten(1, (2, 3))).clamp(0, 1)
+    tokens = torch.zeros(2, 6, dtype=torch.long)
+    for place in range(6):  # the whole image anew for every token
+        predicted = model.head(model.predict(tokens.unflatten(1, (2, 3)), slots, in_use).features)
+        tokens[:, place] = predicted[:, place].argmax(-1)
+    assert len(tokens.unique()) > 2
+    expected = model.autoencoder.decode_tokens(tokens.unflatten(1, (2, 3))).clamp(0, 1)
     assert torch.equal(model.generate(slots, in_use), expected)
     assert torch.equal(model.generate(slots), expected)
 
 
-def test_in_evaluation_each_token_is_told_after_the_true_ones():
+def test_in_evaluation_each_token_is_predicted_from_the_true_ones_before_it():
     model = decoder().eval()
     slots, in_use, x = scene()
     with torch.no_grad():
         true = model.autoencoder.logits(x).argmax(1)
-        told = model.head(model.tell(true, slots, in_use).features).argmax(-1)
-        assert torch.equal(model(slots, in_use, x).mixture, model.autoencoder.paint_words(told.unflatten(1, (2, 3))))
+        predicted = model.head(model.predict(true, slots, in_use).features).argmax(-1)
+        assert torch.equal(
+            model(encoded(slots, in_use), x).reconstruction,
+            model.autoencoder.decode_tokens(predicted.unflatten(1, (2, 3))),
+        )
 
 
 def test_the_choice_cools_along_half_a_cosine_and_stays_cold():
@@ -123,7 +131,7 @@ def test_the_choice_cools_along_half_a_cosine_and_stays_cold():
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "words"),
+    ("field", "value", "message"),
     [
         ("vocabulary", 1, "at least 2 tokens"),
         ("heads", 3, "do not divide"),
@@ -132,8 +140,8 @@ def test_the_choice_cools_along_half_a_cosine_and_stays_cold():
         ("cooling_share", 1.5, "between 0 and 1"),
     ],
 )
-def test_bad_settings_are_named(field, value, words):
-    with pytest.raises(ValueError, match=words):
+def test_bad_settings_are_named(field, value, message):
+    with pytest.raises(ValueError, match=message):
         TokenDecoderConfig(**{"vocabulary": 8, "dim": 8} | {field: value})
 
 

@@ -4,6 +4,7 @@ import torch
 from cocanet.config import TokenDecoderConfig
 from cocanet.models.tokens.transformer import Block, Transformer
 from tests.models.tokens import transcription
+from tests.reference.layers import weights
 
 CONFIG = TokenDecoderConfig(vocabulary=7, dim=8, blocks=2, heads=2, dropout=0.0)
 
@@ -16,11 +17,11 @@ def test_a_block_is_its_equations(first):
         torch.nn.init.normal_(parameter, std=0.5)
     x, slots = torch.randn(5, 8, dtype=torch.float64), torch.randn(3, 8, dtype=torch.float64)
     memory, in_use = one.slots.remember(slots[None]), torch.ones(1, 3, dtype=torch.bool)
-    expected = transcription.block(x.numpy(), slots.numpy(), transcription.weights(one), 2, first)
+    expected = transcription.block(x.numpy(), slots.numpy(), weights(one), 2, first)
     torch.testing.assert_close(one(x[None], memory, in_use, None).features[0], torch.from_numpy(expected))
 
 
-def test_a_token_is_told_by_those_before_it_alone():
+def test_a_token_is_predicted_from_those_before_it_alone():
     torch.manual_seed(0)
     model, x = Transformer(CONFIG, 6).double(), torch.randn(1, 6, 8, dtype=torch.float64)
     memory, in_use = model.remember(torch.randn(1, 3, 6, dtype=torch.float64)), torch.ones(1, 3, dtype=torch.bool)
@@ -28,21 +29,21 @@ def test_a_token_is_told_by_those_before_it_alone():
     for changed in range(6):
         other = x.clone()
         other[:, changed, 0] += 1
-        told = model(other, memory, in_use).features
-        assert torch.equal(told[:, :changed], plain[:, :changed])
-        assert (told[:, changed:] != plain[:, changed:]).any(-1).all()
+        predicted = model(other, memory, in_use).features
+        assert torch.equal(predicted[:, :changed], plain[:, :changed])
+        assert (predicted[:, changed:] != plain[:, changed:]).any(-1).all()
 
 
 def test_attention_to_slots_sums_to_one_and_leaves_out_unused_ones():
     torch.manual_seed(0)
     model, x, slots = Transformer(CONFIG, 6), torch.randn(2, 4, 8), torch.randn(2, 3, 6)
     in_use = torch.tensor([[True, True, False], [True, True, True]])
-    told = model(x, model.remember(slots), in_use)
-    torch.testing.assert_close(told.attention.sum(1), torch.ones(2, 4))
-    assert (told.attention[0, 2] == 0).all()
-    assert (told.attention[1] > 0).all()
+    predicted = model(x, model.remember(slots), in_use)
+    torch.testing.assert_close(predicted.attention.sum(1), torch.ones(2, 4))
+    assert (predicted.attention[0, 2] == 0).all()
+    assert (predicted.attention[1] > 0).all()
     fewer = model(x[:1], model.remember(slots[:1, :2]), in_use[:1, :2])
-    torch.testing.assert_close(told.features[:1], fewer.features)
+    torch.testing.assert_close(predicted.features[:1], fewer.features)
 
 
 def test_output_projections_begin_small_so_that_deep_ones_do_not_explode():

@@ -6,11 +6,7 @@ import math
 
 import numpy as np
 
-Weights = dict[str, np.ndarray]
-
-
-def weights(module) -> Weights:
-    return {name: value.detach().double().numpy() for name, value in module.state_dict().items()}
+from tests.reference.layers import Weights
 
 
 def layer_norm(x: np.ndarray, w: Weights, name: str) -> np.ndarray:
@@ -18,9 +14,10 @@ def layer_norm(x: np.ndarray, w: Weights, name: str) -> np.ndarray:
     return np.array(rows) * w[f"{name}.weight"] + w[f"{name}.bias"]
 
 
-def attention(asked: np.ndarray, known: np.ndarray, w: Weights, name: str, heads: int, causal: bool) -> np.ndarray:
+def attention(x: np.ndarray, known: np.ndarray, w: Weights, name: str, heads: int, causal: bool) -> np.ndarray:
     """One query, one head, one key at a time."""
-    query, key, value = (x @ w[f"{name}.{part}.weight"].T for x, part in zip((asked, known, known), PARTS, strict=True))
+    query = x @ w[f"{name}.query.weight"].T
+    key, value = (known @ w[f"{name}.{part}.weight"].T for part in ("key", "value"))
     width = query.shape[1] // heads
     mixed = np.zeros_like(query)
     for head in range(heads):
@@ -34,9 +31,6 @@ def attention(asked: np.ndarray, known: np.ndarray, w: Weights, name: str, heads
     return mixed @ w[f"{name}.out.weight"].T
 
 
-PARTS = ("query", "key", "value")
-
-
 def block(x: np.ndarray, slots: np.ndarray, w: Weights, heads: int, first: bool) -> np.ndarray:
     normed = layer_norm(x, w, "norms.0")
     x = normed if first else x
@@ -46,11 +40,11 @@ def block(x: np.ndarray, slots: np.ndarray, w: Weights, heads: int, first: bool)
     return x + hidden @ w["outer.weight"].T + w["outer.bias"]
 
 
-def loss(painted: np.ndarray, images: np.ndarray, logits: np.ndarray, words: np.ndarray) -> float:
+def loss(decoded: np.ndarray, images: np.ndarray, logits: np.ndarray, tokens: np.ndarray) -> float:
     total = 0.0
     for image in range(len(images)):
-        for got, wanted in zip(painted[image].ravel(), images[image].ravel(), strict=True):
+        for got, wanted in zip(decoded[image].ravel(), images[image].ravel(), strict=True):
             total += (got - wanted) ** 2
-        for scores, word in zip(logits[image], words[image].ravel(), strict=True):
-            total += math.log(sum(math.exp(score) for score in scores)) - scores[word]
+        for scores, token in zip(logits[image], tokens[image].ravel(), strict=True):
+            total += math.log(sum(math.exp(score) for score in scores)) - scores[token]
     return total / len(images)

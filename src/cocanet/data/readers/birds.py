@@ -2,7 +2,7 @@
 
 Every image is cropped to a square around the bird's box, one and a half times as wide as its longer side,
 clipped at the border and stretched to 128 × 128. The labels of an image without a segmentation are
-`UNLABELLED` everywhere, so that it can train a model but enters no score that needs a true mask.
+`UNLABELLED` everywhere, so that it can train a model but enters no score.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cocanet.data.readers.files import DamagedFile, existing_folder, inside, naming, read_lines
-from cocanet.data.readers.images import Box, crop_sample, read_image, read_picture, same_size
-from cocanet.data.readers.reader import Reader
-from cocanet.data.readers.splits import PARTS, parse_split
+from cocanet.data.readers.base import PARTS, Reader, parse_split
+from cocanet.data.readers.image_files import Box, crop_sample, read_image, read_picture, same_size
+from cocanet.data.readers.input_files import DamagedFile, existing_folder, inside, naming, read_lines
 from cocanet.data.sample import Sample
 from cocanet.labels import UNLABELLED
 
@@ -53,8 +52,6 @@ class BirdsReader(Reader):
             "size": self._size,
             "count": len(self),
             "segmented": segmented,
-            # Stores of before have zeros there, which is another store.
-            **({"unlabelled": UNLABELLED} if 0 < segmented < len(self) else {}),
         }
 
     def __len__(self) -> int:
@@ -82,7 +79,7 @@ class BirdsReader(Reader):
         return birds
 
     def _table(self, name: str, columns: int) -> dict[str, list[str]]:
-        """The rest of each line by the number it starts with."""
+        """The values of each line by the number it starts with."""
         path = inside(self._root, name)
         table: dict[str, list[str]] = {}
         for number, line in enumerate(read_lines(path), start=1):

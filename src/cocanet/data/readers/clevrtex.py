@@ -6,69 +6,43 @@ import re
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
 
-from cocanet.data.readers.files import DamagedFile, existing_folder, inside, naming, walk
-from cocanet.data.readers.images import (
-    centre_box,
-    crop_sample,
-    index_mask,
-    read_image,
-    read_picture,
-    same_size,
-)
-from cocanet.data.readers.reader import Reader
-from cocanet.data.readers.splits import parse_split
-from cocanet.data.sample import Sample
+from cocanet.data.readers.base import PairedFiles, parse_split
+from cocanet.data.readers.image_files import Box, centre_box
+from cocanet.data.readers.input_files import DamagedFile, existing_folder, inside, walk
 
 IMAGE = re.compile(r"CLEVRTEX_[a-z]+_([0-9]{6})\.png")
 SIZE = 128
 
 
-class ClevrTexReader(Reader):
+class ClevrTexReader(PairedFiles):
     """A folder `clevrtex_<variant>`, or the one that holds it; the order is that of the image numbers."""
 
-    background_labels = 1
-
     def __init__(self, path: Path, *, split: str | None = None, size: int | None = None) -> None:
-        self._root = existing_folder(_variant_folder(path))
+        root = existing_folder(_variant_folder(path))
         _, part = parse_split(split)
-        found = [(match[1], name) for name in walk(self._root) if (match := IMAGE.fullmatch(name.name))]
-        self._images = [name for _, name in sorted(found, key=lambda pair: (int(pair[0]), str(pair[1])))]
-        if not self._images:
-            raise DamagedFile(f"{self._root}: no image named like 0/CLEVRTEX_full_000000.png")
-        self._images = self._images[_part(len(self._images), part)]
-        if not self._images:
-            raise DamagedFile(f"{self._root}: too few images for a part {part}")
-        self.has_labels = self._mask(0).exists()
-        self._size = size or SIZE
-        self.recipe = {
-            "name": "clevrtex",
-            "folder": self._root.name,
-            "split": split,
-            "size": self._size,
-            "count": len(self),
-        }
-        if not self.has_labels:
-            self.background_labels = 0
-
-    def __len__(self) -> int:
-        return len(self._images)
+        found = [(match[1], name) for name in walk(root) if (match := IMAGE.fullmatch(name.name))]
+        images = [name for _, name in sorted(found, key=lambda pair: (int(pair[0]), str(pair[1])))]
+        if not images:
+            raise DamagedFile(f"{root}: no image named like 0/CLEVRTEX_full_000000.png")
+        images = images[_part(len(images), part)]
+        if not images:
+            raise DamagedFile(f"{root}: too few images for a part {part}")
+        super().__init__(root, images, {"name": "clevrtex", "split": split}, size or SIZE)
 
     def _mask(self, index: int) -> Path:
         name = self._images[index]
         return inside(self._root, name.with_name(f"{name.stem}_flat.png"))
 
-    def _read(self, index: int) -> Sample:
-        path = inside(self._root, self._images[index])
-        image = read_image(path)
-        labels = np.zeros(image.shape[:2], dtype=np.uint8)
-        if self.has_labels:
-            picture = read_picture(self._mask(index))
-            with naming(self._mask(index)):
-                labels = index_mask(picture)
-                same_size(image, labels)
-        box = centre_box(labels.shape, int(0.8 * min(labels.shape)))
-        return crop_sample(image, labels, box, self._size)
+    def _labels(self, mask: Image.Image) -> UInt8[np.ndarray, "h w"]:
+        if mask.mode not in ("P", "L", "1"):
+            raise ValueError(f"expected a palette or grey mask, found mode {mask.mode}")
+        return np.asarray(mask, dtype=np.uint8)
+
+    def _crop(self, shape: tuple[int, ...]) -> Box:
+        return centre_box(shape, int(0.8 * min(shape)))
 
 
 def _variant_folder(path: Path) -> Path:
@@ -81,7 +55,7 @@ def _variant_folder(path: Path) -> Path:
 
 
 def _part(total: int, part: str | None) -> slice:
-    """The published order: the first tenth is for test, the next for validation, the rest for training."""
+    """The published order: the first tenth is for test, the second for validation, the others for training."""
     test, val = int(0.1 * total), int(0.2 * total)
     if part is None:
         return slice(None)

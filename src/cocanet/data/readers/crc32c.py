@@ -1,8 +1,8 @@
 """CRC-32C (Castagnoli), the checksum of TFRecord files, in NumPy.
 
-A CRC is the remainder of a polynomial over GF(2), so it is linear: the message is laid out as rows of words,
-and a row is carried past the next one by multiplying its words with x^(8·row bytes) through tables. All words
-of a row move at once, about 2 ns a byte, where a loop in Python would take 100.
+A CRC is the remainder of a polynomial over GF(2), so it is linear. The message is laid out as rows of words, and a row
+is carried past the next one by multiplying its words with x^(8·row bytes) through tables. All words of a row move at
+once: about 2 ns a byte, where a loop in Python takes 100.
 """
 
 from __future__ import annotations

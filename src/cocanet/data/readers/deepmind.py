@@ -1,8 +1,8 @@
 """DeepMind's multi-object sets as published: Tetrominoes, Multi-dSprites, ObjectsRoom, CLEVR with masks.
 
-The files do not say which set they hold; the sizes and names of the features tell. Factors keep their
-published names and units (in Tetrominoes x is the row and y the column, on the uncropped canvas); row j
-belongs to the j-th object.
+The files do not name their set; the reader recognises it by the sizes and names of the features. Factors keep their
+published names and units (in Tetrominoes x is the row and y the column, on the uncropped canvas); row j belongs to
+the j-th object.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import UInt8
 
-from cocanet.data.readers.entities import compact
+from cocanet.data.readers.base import CLEVR6, PUBLISHED, PUBLISHED_CLEVR6, Reader, contiguous, parse_split, require
 from cocanet.data.readers.example import (
     BYTES_LIST,
     Feature,
@@ -22,22 +22,16 @@ from cocanet.data.readers.example import (
     read_bytes_feature,
     read_float_feature,
 )
-from cocanet.data.readers.files import existing_folder, naming, natural_key, walk
-from cocanet.data.readers.images import Box, centre_box, crop_sample
-from cocanet.data.readers.objects_room import repair_labels
-from cocanet.data.readers.reader import Reader
-from cocanet.data.readers.splits import Sizes, contiguous, parse_split, require
+from cocanet.data.readers.image_files import Box, centre_box, crop_sample
+from cocanet.data.readers.input_files import existing_folder, naming, natural_key, walk
+from cocanet.data.readers.published_labels import compact, repair_labels
 from cocanet.data.readers.tfrecord import RecordFile
 from cocanet.data.sample import Sample
-
-CLEVR6 = "clevr6"
-PUBLISHED = Sizes(90_000, 5_000, 5_000)
-PUBLISHED_CLEVR6 = Sizes(49_483, 2_000, 2_000)
 
 
 @dataclass(frozen=True)
 class Family:
-    """The layout of one published set and what the protocol makes of it."""
+    """The layout of one published set, and its crop and size in the protocol."""
 
     name: str
     height: int

@@ -1,7 +1,7 @@
 """The protocol-buffer message `tf.train.Example`: a dictionary of lists of bytes or floats.
 
-Images are stored as lists of one-byte strings, each written as its tag, its length and the byte. Lists of
-that kind are read as one strided view, without touching the strings one by one.
+Images are stored as lists of one-byte strings, each written as its tag, its length and the byte. Such lists are read
+as one strided view.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Oxford Flowers-102 with the split of the unsupervised segmentation papers.
 
-They train on the part the authors called test, since it is the largest: train = `tstid`, val = `valid`, test
-= `trnid`. Images are stretched to 128 × 128, and so are the masks, bilinearly and then cut at one half. In
-the published segmentations the background is painted blue; a pixel is background where red or green is 0 or
-blue is 254.
+They train on the part that its authors call test, since it is the largest: train = `tstid`, val = `valid`, test =
+`trnid`. Images are stretched to 128 × 128. So are the masks, bilinearly and with a threshold of one half. The
+background of the published segmentations is blue: a pixel is background where red or green is 0 or blue is 254.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from cocanet.data.readers.files import DamagedFile, existing_folder, inside, naming, read_bytes, walk
-from cocanet.data.readers.images import read_image, resize_image, same_size
+from cocanet.data.readers.base import Reader, parse_split
+from cocanet.data.readers.image_files import read_image, resize_image, same_size
+from cocanet.data.readers.input_files import DamagedFile, existing_folder, inside, naming, read_bytes, walk
 from cocanet.data.readers.mat5 import read_mat5
-from cocanet.data.readers.reader import Reader
-from cocanet.data.readers.splits import parse_split
 from cocanet.data.sample import Sample
 
 IMAGE = re.compile(r"image_([0-9]{5})\.jpg")
@@ -82,16 +80,16 @@ class FlowersReader(Reader):
         labels = np.zeros((self._size, self._size), dtype=np.uint8)
         if self.has_labels:
             mask = inside(self._root, f"segmim/segmim_{number:05d}.jpg")
-            painted = read_image(mask)
+            segmentation = read_image(mask)
             with naming(mask):
-                same_size(image, painted)
-                labels = flower_labels(painted, self._size)
+                same_size(image, segmentation)
+                labels = flower_labels(segmentation, self._size)
         return Sample(resize_image(image, self._size), labels, {})
 
 
-def flower_labels(painted: UInt8[np.ndarray, "h w 3"], size: int) -> UInt8[np.ndarray, "size size"]:
+def flower_labels(segmentation: UInt8[np.ndarray, "h w 3"], size: int) -> UInt8[np.ndarray, "size size"]:
     """1 on the flower of a published segmentation."""
-    red, green, blue = np.moveaxis(painted, 2, 0)
+    red, green, blue = np.moveaxis(segmentation, 2, 0)
     flower = ~((red == 0) | (green == 0) | (blue == 254))
     grey = Image.fromarray(flower.astype(np.uint8) * 255).resize((size, size), Image.Resampling.BILINEAR)
     return (np.asarray(grey) > 127).astype(np.uint8)

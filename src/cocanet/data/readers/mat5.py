@@ -1,7 +1,7 @@
-"""Numeric arrays of a MATLAB 5 file, as far as a list of image numbers needs them.
+"""Numeric arrays of a MATLAB 5 file, enough for lists of image numbers.
 
-SciPy reads these files too, but a damaged one can crash its compiled reader and Python with it; everything
-here is checked against the bytes that are there.
+SciPy reads these files too, but a damaged file can crash its compiled reader and Python with it. This reader checks
+every length against the bytes of the file.
 """
 
 from __future__ import annotations

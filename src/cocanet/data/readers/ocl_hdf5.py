@@ -1,8 +1,7 @@
 """The six HDF5 files of the object-centric library, on which the paper's code trains.
 
-Only the arrays are read. The `-metadata.npy` beside them is a pickle, which could run code, and nothing in it
-is needed. An HDF5 file can also point into other files, or claim arrays it does not hold, which then read as
-zeros; such files are refused.
+Only the arrays are read. The `-metadata.npy` beside them is a pickle, which could run code; nothing in it is needed.
+An HDF5 file can refer to other files, or declare arrays that it does not hold. Such files are refused.
 """
 
 from __future__ import annotations
@@ -15,39 +14,35 @@ import h5py
 import numpy as np
 from jaxtyping import UInt8
 
-from cocanet.data.readers.entities import compact
-from cocanet.data.readers.files import DamagedFile, naming, regular_size
-from cocanet.data.readers.images import centre_box, crop_sample
-from cocanet.data.readers.objects_room import repair_labels
-from cocanet.data.readers.reader import Reader
-from cocanet.data.readers.splits import Sizes, parse_split, require
+from cocanet.data.readers.base import CLEVR6, PUBLISHED, PUBLISHED_CLEVR6, Reader, Sizes, parse_split, require
+from cocanet.data.readers.image_files import centre_box, crop_sample
+from cocanet.data.readers.input_files import DamagedFile, naming, regular_size
+from cocanet.data.readers.published_labels import compact, repair_labels
 from cocanet.data.sample import Sample
 
-CLEVR6 = "clevr6"
-CLEVR6_SIZES = Sizes(49_483, 2_000, 2_000)
 MAX_CHUNK_BYTES = 1 << 28
 CACHE_BYTES = 1 << 26
 FILTERS = {"1", "2", "3", "4", "32000"}  # deflate, shuffle, fletcher32, szip, lzf: those that h5py ships
 NOT_FACTORS = {"image", "mask", "visibility", "num_actual_objects"}
 
 
-class Published(NamedTuple):
+class Layout(NamedTuple):
     """One of the six files."""
 
     stored: int
     size: int
     background: int
     entities: int
-    sizes: Sizes = Sizes(90_000, 5_000, 5_000)
+    sizes: Sizes = PUBLISHED
 
 
 SETS = {
-    "tetrominoes": Published(35, 32, 1, 4),
-    "multidsprites_colored_on_grayscale": Published(64, 64, 1, 6),
-    "objects_room_train": Published(64, 64, 4, 7),
-    "shapestacks": Published(64, 64, 1, 7),
-    "clevr_10": Published(128, 128, 1, 11),
-    "clevrtex": Published(128, 128, 1, 11, Sizes(40_000, 5_000, 5_000)),
+    "tetrominoes": Layout(35, 32, 1, 4),
+    "multidsprites_colored_on_grayscale": Layout(64, 64, 1, 6),
+    "objects_room_train": Layout(64, 64, 4, 7),
+    "shapestacks": Layout(64, 64, 1, 7),
+    "clevr_10": Layout(128, 128, 1, 11),
+    "clevrtex": Layout(128, 128, 1, 11, Sizes(40_000, 5_000, 5_000)),
 }
 
 
@@ -62,7 +57,7 @@ class OclReader(Reader):
         self._name = self.path.stem.split("-")[0]
         if self._name not in SETS:
             names = ", ".join(f"{name}-full.hdf5" for name in SETS)
-            raise DamagedFile(f"{self.path}: the set is told by the file's name, one of {names}")
+            raise DamagedFile(f"{self.path}: the file's name names the set, one of {names}")
         self._set = SETS[self._name]
         self._opened: tuple[int, Any] | None = None
         variant, part = parse_split(split, [CLEVR6] if self._name == "clevr_10" else [])
@@ -98,7 +93,7 @@ class OclReader(Reader):
             counts = _array(self._file(), "num_actual_objects", self.path)
             records = np.flatnonzero(counts[:].reshape(total, -1)[:, 0] <= 6)
         if part:
-            chosen = require(len(records), CLEVR6_SIZES if variant else self._set.sizes, part)
+            chosen = require(len(records), PUBLISHED_CLEVR6 if variant else self._set.sizes, part)
             records = records[chosen.start : chosen.stop]
         return records
 
@@ -134,7 +129,7 @@ def _labels(stored: np.ndarray) -> UInt8[np.ndarray, "h w"]:
     return np.ascontiguousarray(values, dtype=np.uint8)
 
 
-def _check(file: Any, path: Path, published: Published) -> list[str]:
+def _check(file: Any, path: Path, published: Layout) -> list[str]:
     """Refuse a file whose arrays are not what the set's are; the names of the object factors."""
     image, mask = _array(file, "image", path), _array(file, "mask", path)
     count, side = image.shape[0], image.shape[1] if image.ndim > 1 else 0
@@ -155,7 +150,7 @@ def _check(file: Any, path: Path, published: Published) -> list[str]:
     return [name for name in others if _is_factor(_array(file, name, path), count, published)]
 
 
-def _is_factor(array: Any, count: int, published: Published) -> bool:
+def _is_factor(array: Any, count: int, published: Layout) -> bool:
     numeric = array.dtype.kind in "uifb" and array.ndim in (2, 3)
     return bool(numeric and array.shape[:2] == (count, published.entities) and array.size <= count * 4096)
 

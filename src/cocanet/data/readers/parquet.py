@@ -1,38 +1,43 @@
 """Images in Parquet files, as Hugging Face data sets have them: a column of bytes, or of structs of bytes and path.
 
-An image is cropped to its central square and resized, as a folder's are; a column of masks, encoded as images are,
-makes labels of them. Only bytes are read: a column of another program's own type, which that program might unpickle,
-is refused.
+Images are cropped to their central square and resized, as those of a folder are. A column of masks, encoded as
+images, gives the labels. Only bytes are read: a column of an extension type, which might be unpickled, is refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cocanet.data.readers.files import MAX_FILE_BYTES, DamagedFile, NoImages, naming, natural_key, regular_size
+from cocanet.data.readers.base import Reader
 from cocanet.data.readers.folder import SIZE, square_sample
-from cocanet.data.readers.images import decode_image, decode_picture
-from cocanet.data.readers.reader import Reader
+from cocanet.data.readers.image_files import decode_image, decode_picture
+from cocanet.data.readers.input_files import DamagedFile, NoImages, naming, natural_key, regular_size
+from cocanet.data.readers.parquet_pages import largest_page
 from cocanet.data.sample import Sample
 from cocanet.extras import extra
+from cocanet.limits import MAX_DECODED_BYTES, MAX_FILE_BYTES
 
 pa = extra("pyarrow", "parquet", "Parquet files are read")
 pq = extra("pyarrow.parquet", "parquet", "Parquet files are read")
 
 ENDING = ".parquet"
-MAX_GROUP_BYTES = 1 << 32
+MAX_ROWS = 2**24
+"""Of a file; published ones have thousands."""
+BATCH, BATCH_BYTES = 64, 2**26
+"""Rows in memory; fewer, down to one, where pages are large."""
 
 
 class ParquetImages:
-    """The images of one file by row number, with one group of rows in memory.
+    """The images of one file by row number, with a few rows in memory: fast forwards, slower backwards.
 
-    It may be pickled into any number of workers; each opens the file for itself.
+    It may be pickled into any number of workers, each of which opens the file for itself. Threads can share it.
     """
 
     def __init__(
@@ -43,40 +48,79 @@ class ParquetImages:
         with naming(self.path):
             file = self._file()
             self.column = _image_column(file.schema_arrow, column, besides, self.path)
-            groups = [file.metadata.row_group(group) for group in range(file.metadata.num_row_groups)]
-            largest = max((group.total_byte_size for group in groups), default=0)
-            if largest > MAX_GROUP_BYTES:
-                raise ValueError(f"a group of rows has {largest} bytes; at most {MAX_GROUP_BYTES} are read")
-            self._ends = np.cumsum([group.num_rows for group in groups], dtype=np.int64)
+            rows = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+            if min(rows, default=0) < 0 or sum(rows) > MAX_ROWS:
+                raise ValueError(f"{sum(rows):,} rows; expected at most {MAX_ROWS:,}")
+            self._ends = np.cumsum(rows, dtype=np.int64)
 
     def _forget(self) -> None:
         self._opened: Any = None
-        self._group: tuple[int, Any] | None = None
+        self._batches: Iterator[Any] = iter(())
+        self._group = -1
+        self._first, self._rows = 0, list[Any]()
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_group": None}
+        kept = ("path", "column", "_filesystem", "_ends")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def encoded(self, row: int) -> bytes:
         """The bytes of an image file."""
-        with naming(f"{self.path}: row {row}"):
+        with naming(f"{self.path}: row {row}"), self._lock:
             group = int(np.searchsorted(self._ends, row, side="right"))
-            if self._group is None or self._group[0] != group:
-                self._group = None
-                read = self._file().read_row_group(group, columns=[self.column])
-                self._group = group, read.column(0).combine_chunks()
-            first = int(self._ends[group - 1]) if group else 0
-            return _bytes_of(self._group[1][row - first].as_py())
+            row -= int(self._ends[group - 1]) if group else 0
+            if group != self._group or row < self._first:
+                self._open_group(group)
+            while row >= self._first + len(self._rows):
+                self._first, self._rows = self._first + len(self._rows), []
+                batch = next(self._batches, None)
+                if batch is None:
+                    raise ValueError("the file has fewer rows than it says")
+                self._rows = batch.column(0)
+            return _bytes_of(self._rows[row - self._first].as_py())
+
+    def _open_group(self, group: int) -> None:
+        """Begin with the first rows of a group. A value is at most as large as the largest page."""
+        self._group, self._first, self._rows = -1, 0, []
+        page = max((self._largest_page(chunk) for chunk in self._chunks(group)), default=0)
+        if page > MAX_DECODED_BYTES:
+            raise ValueError(f"a page has {page:,} bytes; expected at most {MAX_DECODED_BYTES:,}")
+        rows = max(1, min(BATCH, BATCH_BYTES // max(1, page)))
+        options = {"row_groups": [group], "columns": [self.column], "use_threads": False}
+        self._batches = self._file().iter_batches(rows, **options)
+        self._group = group
+
+    def _chunks(self, group: int) -> Iterator[Any]:
+        """The column's parts in a group: bytes, and perhaps paths."""
+        found = self._file().metadata.row_group(group)
+        for number in range(found.num_columns):
+            chunk = found.column(number)
+            if f"{chunk.path_in_schema}.".startswith(f"{self.column}."):
+                yield chunk
+
+    def _largest_page(self, chunk: Any) -> int:
+        start = chunk.data_page_offset
+        if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+            start = min(start, chunk.dictionary_page_offset)
+        with self._bytes() as file:
+            return largest_page(file, start, start + chunk.total_compressed_size)
+
+    def _bytes(self) -> Any:
+        return Path(self.path).open("rb") if self._filesystem is None else self._filesystem.open(self.path, "rb")
 
     def _file(self) -> Any:
         if self._opened is None:
             if self._filesystem is None:
                 regular_size(Path(self.path))
-            self._opened = pq.ParquetFile(
-                self.path if self._filesystem is None else self._filesystem.open(self.path, "rb")
-            )
+            source = self.path if self._filesystem is None else self._bytes()
+            self._opened = pq.ParquetFile(source, pre_buffer=False, buffer_size=2**16)
         return self._opened
 
 
@@ -113,7 +157,7 @@ class ParquetReader(Reader):
             "masks": masks,
             "size": self._size,
             "count": len(self),
-            "files": hashlib.sha256(names.encode()).hexdigest()[:16],
+            "files": hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:16],
             **({"left_out": left_out} if left_out else {}),
         }
 
@@ -121,7 +165,7 @@ class ParquetReader(Reader):
         return len(self._rows)
 
     def _leave_out_damaged(self) -> list[str]:
-        """Forget the rows that cannot be read; why, a line for each."""
+        """Drop the rows that cannot be read; the reasons, one line each."""
         reasons = self.damaged(str(self._images[0].path))
         self._rows = np.delete(self._rows, list(reasons))
         return list(reasons.values())
@@ -163,22 +207,22 @@ def _split_name(file: Path) -> str:
     return file.stem.split("-")[0]
 
 
-def _image_column(schema: Any, asked: str | None, besides: Sequence[str], path: str) -> str:
-    """The column that is asked for, or the only one that can be of images, or of several the one called image."""
-    if asked is not None:
-        if asked not in schema.names:
-            raise ValueError(f"no column {asked!r}; there are {', '.join(schema.names)}")
-        if not _holds_bytes(schema.field(asked).type):
-            kind = schema.field(asked).type
-            raise ValueError(f"the column {asked!r} is of type {kind}; expected bytes, or structs of bytes and path")
-        return asked
-    able = [name for name in schema.names if _holds_bytes(schema.field(name).type) and name not in besides]
-    said = [name for name in _said_to_be_images(schema) if name in able] or able
-    if not said:
+def _image_column(schema: Any, name: str | None, besides: Sequence[str], path: str) -> str:
+    """The named column, or the only one that can hold images, or of several the one called image."""
+    if name is not None:
+        if name not in schema.names:
+            raise ValueError(f"no column {name!r}; there are {', '.join(schema.names)}")
+        if not _holds_bytes(schema.field(name).type):
+            kind = schema.field(name).type
+            raise ValueError(f"the column {name!r} is of type {kind}; expected bytes, or structs of bytes and path")
+        return name
+    able = [column for column in schema.names if _holds_bytes(schema.field(column).type) and column not in besides]
+    found = [column for column in _declared_images(schema) if column in able] or able
+    if not found:
         raise NoImages(f"{path}: no column of images; there are {', '.join(schema.names)}")
-    if len(said) > 1 and "image" not in said:
-        raise ValueError(f"several columns may be the images, name one: {', '.join(said)}")
-    return "image" if "image" in said else said[0]
+    if len(found) > 1 and "image" not in found:
+        raise ValueError(f"several columns may be the images, name one: {', '.join(found)}")
+    return "image" if "image" in found else found[0]
 
 
 def _holds_bytes(kind: Any) -> bool:
@@ -193,8 +237,8 @@ def _is_binary(kind: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _said_to_be_images(schema: Any) -> list[str]:
-    """The columns that Hugging Face's own entry in the file calls images."""
+def _declared_images(schema: Any) -> list[str]:
+    """The columns that Hugging Face's metadata in the file declares as images."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
         return [name for name, feature in features.items() if feature.get("_type") == "Image"]

@@ -1,10 +1,9 @@
 """TFRecord files without TensorFlow: the framing, gzip around it, and records by index.
 
-A record is its length (8 bytes), the masked CRC-32C of the length (4), the payload, and the masked CRC-32C of
-the payload (4). A gzip stream can only be read forwards, so the state of the decompressor is kept at some
-places on the way, and an index behind the cursor continues from the nearest one; reading in order costs
-nothing extra. No file stays open and positions are explicit, so a reader may be forked or pickled at any
-moment.
+A record is its length (8 bytes), the masked CRC-32C of the length (4), the payload, and the masked CRC-32C of the
+payload (4). A gzip stream can only be read forwards. So the decompressor's state is kept at some positions, and an
+index behind the cursor continues from the nearest one; reading in order costs nothing extra. No file stays open and
+positions are explicit, so a reader may be forked or pickled at any moment.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cocanet.data.readers.crc32c import crc32c, masked
-from cocanet.data.readers.files import naming, regular_size
+from cocanet.data.readers.input_files import naming, regular_size
 
 MAX_RECORD_BYTES = 1 << 26  # a CLEVR record, the largest published one, has 3.3 MB
 PIECE = 1 << 18
@@ -84,7 +83,7 @@ class Inflated:
                 return count - left
 
     def _fill(self) -> bool:
-        """Put the next bytes into the used-up buffer; False at the end."""
+        """Refill the empty buffer; False at the end."""
         self.offset, self.buffer = 0, b""
         while not self.buffer:
             data = self.pending or self._file_bytes()

@@ -1,17 +1,15 @@
-// The image on the stage: what was found in it, level by level, as the server says.
+// The image on the stage and its explanation: the segments of every level, and what else the server computes.
 
 import { image, json, latest, message, query } from "./api.js";
 import { fromRgb, outlines, owners, rgb, shade, tinted } from "./regions.js";
-import { changed, levels, problem, state, working_on } from "./store.js";
+import { changed, levels, problem, state, withSpinner } from "./store.js";
 
-const TINT = 140;
-
-export function place() { return image(state.model, state.key); }
+export function imageUrl() { return image(state.model, state.key); }
 
 function prepare(found, before) {
-  // Maps with outlines and tints; of the picture there is one for all settings.
+  // Label maps with outlines and tints; the pixels are the same for all settings.
   const { width, height } = found.shown;
-  found.picture = found.arrays.picture ? fromRgb(found.arrays.picture) : before.picture;
+  found.pixels = found.arrays.image ? fromRgb(found.arrays.image) : before.pixels;
   const last = found.levels.length;
   const objects = found.arrays[`labels${last}`].values;
   found.maps = [null];
@@ -27,7 +25,7 @@ function prepare(found, before) {
 export function regionMap(map, width, height, colours) {
   return {
     map, width, height, colours, outline: outlines(map, width, height),
-    tint: tinted(map, width, height, colours, TINT),
+    tint: tinted(map, width, height, colours, 255), poles: null, borders: null,
   };
 }
 
@@ -35,7 +33,7 @@ export const objectColour = (object) =>
   object <= 0 ? null : rgb(state.colours.segments[(object - 1) % state.colours.segments.length]);
 
 function colourOf(label, object, isPart) {
-  // Parts have shades of their object's colour; those of the background are told by their outlines.
+  // Parts have shades of their object's colour; those of the background have outlines only.
   const colour = objectColour(object), by = [0, 0.4, -0.35, 0.65, -0.6][label % 5];
   if (!isPart) return colour;
   return colour ? shade(colour, by) : [...shade(rgb(state.colours.background), by), 40];
@@ -44,126 +42,127 @@ function colourOf(label, object, isPart) {
 let shown = null;
 
 export async function show(key, name = null) {
-  // Put another image on the stage; its labels come with it.
+  // Show another image, with its labels.
   const known = state.images.find((entry) => entry[0] === key);
   Object.assign(state, {
-    key, name: name ?? known?.[1] ?? "", hover: null, chosen: null, choices: null, play: null, landscape: null,
-    slots: null, off: new Set(), scene: null, labels: null, picked: new Set(), problems: {},
+    key, name: name ?? known?.[1] ?? "", hover: null, chosen: null, steps: null, play: null, compactness: null,
+    slots: null, off: new Set(), scene: null, labels: null, selected: new Set(), problems: {},
+    explanation: null, drawn: null, pending: [], seconds: null,
   });
   remember();
   changed();
   shown?.abort();
   const { signal } = shown = new AbortController();
   try {
-    await working_on("picture", async () => {
-      const found = await message(`${place()}/explanation${query(state.settings)}`, { signal });
+    await withSpinner("picture", async () => {
+      const found = await message(`${imageUrl()}/explanation${query(state.settings)}`, { signal });
       if (state.key !== key) return;
-      state.found = prepare(found, null);
+      state.explanation = prepare(found, null);
       state.name = found.image.name;
       state.level = Math.min(state.level ?? levels(), levels());
     });
   } catch {
-    if (state.key === key) state.found = null;
+    if (state.key === key) state.explanation = null;
     changed();
     return;
   }
   if (state.key !== key) return;
   changed();
-  if (state.landscapeOf !== null) fetchLandscape();
+  if (state.compactnessOf !== null) fetchCompactness();
   if (state.tab === "slots") fetchSlots();
   await fetchLabels();
 }
 
 export const again = latest(async () => {
-  // The same image with other settings, as sliders move.
-  const { key, settings } = state, asked = query({ ...settings, picture: false });
-  const before = state.found;
+  // Predict the same image with other settings.
+  const { key, settings } = state, parameters = query({ ...settings, image: false });
+  const before = state.explanation;
   if (!key || !before) return;
   const start = performance.now();
   try {
-    await working_on("whatif", async () => {
-      const found = await message(`${place()}/explanation${asked}`);
+    await withSpinner("whatif", async () => {
+      const found = await message(`${imageUrl()}/explanation${parameters}`);
       if (state.key !== key) return;
-      state.found = prepare(found, before);
+      state.explanation = prepare(found, before);
       state.seconds = (performance.now() - start) / 1000;
-      Object.assign(state, { chosen: null, choices: null, play: null, landscape: null, slots: null, scene: null, off: new Set() });
-      if (!state.labels?.revision) state.picked = new Set();
+      Object.assign(state, { chosen: null, steps: null, play: null, compactness: null, slots: null, scene: null, off: new Set() });
+      if (!state.labels?.revision) state.selected = new Set();
     });
   } catch { return; }
   changed();
-  if (state.landscapeOf !== null) fetchLandscape();
+  if (state.compactnessOf !== null) fetchCompactness();
   if (state.tab === "slots") fetchSlots();
 });
 
 export async function fetchLabels() {
   const key = state.key;
   try {
-    const labels = await message(`${place()}/labels`);
-    if (state.key === key) { take(labels); problem("labels", null); }
+    const labels = await message(`${imageUrl()}/labels`);
+    if (state.key === key) { setLabels(labels); problem("labels", null); }
   } catch (error) {
-    if (state.key === key) { state.labels = { refused: true, revision: 0 }; problem("labels", error); }
+    if (state.key === key) { state.labels = { unusable: true, revision: 0 }; problem("labels", error); }
   }
 }
 
-export function take(labels) {
-  // A document as the server has it now.
+export function setLabels(labels) {
+  // Labels as the server has them now.
   if (labels.revision) {
-    const { width, height } = state.found.shown, colours = [];
-    for (const thing of labels.things) {
-      thing.colour = thing.background ? null : rgb(state.colours.segments[(thing.id + 6) % 7]);
-      colours[thing.label] = thing.colour;
+    const { width, height } = state.explanation.shown, colours = [];
+    for (const segment of labels.segments) {
+      segment.colour = segment.background ? null : objectColour(segment.id || state.colours.segments.length);
+      colours[segment.label] = segment.colour;
     }
     labels.region = regionMap(labels.arrays.labels.values, width, height, colours);
     const entry = state.images.find(([key]) => key === state.key);
     if (entry) entry[2] = 1;
     else state.images.push([state.key, state.name, 1]);
-    const there = new Set(labels.things.map((thing) => thing.id));
-    state.picked = new Set([...state.picked].filter((id) => there.has(id)));
+    const present = new Set(labels.segments.map((one) => one.id));
+    state.selected = new Set([...state.selected].filter((id) => present.has(id)));
   }
   state.labels = labels;
   changed();
 }
 
-export async function fetchChoices(level) {
-  if (state.choices?.level === level) return state.choices;
+export async function fetchSteps(level) {
+  if (state.steps?.level === level) return state.steps;
   const key = state.key;
-  const choices = await working_on("why", () => message(`${place()}/choices${query({ ...state.settings, level })}`));
-  if (state.key === key) state.choices = choices;
+  const steps = await withSpinner("why", () => message(`${imageUrl()}/steps${query({ ...state.settings, level })}`));
+  if (state.key === key) state.steps = steps;
   changed();
-  return choices;
+  return steps;
 }
 
-export async function fetchLandscape() {
+export async function fetchCompactness() {
   const key = state.key;
   try {
-    const landscape = await working_on("whatif", () => message(`${place()}/landscape${query(state.settings)}`));
-    if (state.key === key) state.landscape = landscape;
-  } catch { /* said where it happened */ }
+    const compactness = await withSpinner("whatif", () => message(`${imageUrl()}/compactness${query(state.settings)}`));
+    if (state.key === key) state.compactness = compactness;
+  } catch { /* shown where it happened */ }
   changed();
 }
 
 export async function fetchSlots() {
   const key = state.key;
   try {
-    const slots = await working_on("slots", () => message(`${place()}/slots${query(state.settings)}`));
+    const slots = await withSpinner("slots", () => message(`${imageUrl()}/slots${query(state.settings)}`));
     if (state.key === key) state.slots = slots;
-  } catch { /* said where it happened */ }
+  } catch { /* shown where it happened */ }
   changed();
 }
 
 export const fetchScene = latest(async () => {
   const key = state.key, off = [...state.off].join(",");
-  if (!state.off.size && !state.wantScene) { state.scene = null; changed(); return; }
+  if (!state.off.size && !state.showScene) { state.scene = null; changed(); return; }
   try {
-    const scene = await working_on("slots", () => message(`${place()}/scene${query({ ...state.settings, off })}`));
-    if (state.key === key) state.scene = fromRgb(scene.arrays.picture);
-  } catch { /* said where it happened */ }
+    const scene = await withSpinner("slots", () => message(`${imageUrl()}/scene${query({ ...state.settings, off })}`));
+    if (state.key === key) state.scene = fromRgb(scene.arrays.image);
+  } catch { /* shown where it happened */ }
   changed();
 });
 
 export async function chooseModel(model) {
-  Object.assign(state, { model, settings: {}, level: null, landscapeOf: null, landscape: null, wantScene: false });
-  const [about, gallery] = await working_on("picture", () => Promise.all([
+  Object.assign(state, { model, settings: { ...state.initial }, level: null, compactnessOf: null, compactness: null, showScene: false });
+  const [about, gallery] = await withSpinner("picture", () => Promise.all([
     json(`/api/models/${encodeURIComponent(model)}`), json(`/api/models/${encodeURIComponent(model)}/gallery`),
   ]));
   Object.assign(state, { about, images: gallery.images, title: gallery.title });
@@ -171,16 +170,16 @@ export async function chooseModel(model) {
 }
 
 export function remember() {
-  // A page that is loaded again finds its place.
+  // A reload returns to the same place.
   const words = new URLSearchParams({ model: state.model, image: state.key ?? "", tab: state.tab });
   history.replaceState(null, "", `${location.pathname}#${words}`);
 }
 
 export function segment(level, label) {
-  // What is known of a segment.
-  const { arrays } = state.found, last = levels();
+  // The properties of a segment.
+  const { arrays } = state.explanation, last = levels();
   const number = arrays[`slot${level}`].values[label];
-  const clusters = state.found.levels[level - 1].clusters;
+  const clusters = state.explanation.levels[level - 1].clusters;
   const window = level === last ? 0 : Math.floor(number / clusters), cluster = level === last ? number : number % clusters;
   const [top, left] = arrays[`centre${level}`].values.subarray(2 * label, 2 * label + 2);
   const steps = arrays[`anchors${level}`].shape[1], at = 2 * (window * steps + cluster);
@@ -197,7 +196,7 @@ export function segment(level, label) {
 }
 
 export function labelAt(level, { x, y }) {
-  const { map, width, height } = state.found.maps[level], { image: size } = state.found;
+  const { map, width, height } = state.explanation.maps[level], { image: size } = state.explanation;
   const column = Math.min(width - 1, Math.floor(((x + 0.5) * width) / size.width));
   const row = Math.min(height - 1, Math.floor(((y + 0.5) * height) / size.height));
   return map[row * width + column];
@@ -205,5 +204,5 @@ export function labelAt(level, { x, y }) {
 
 export function pathAt(pixel) {
   // The segment of a pixel on every level, from the lowest.
-  return state.found.levels.map((_, index) => segment(index + 1, labelAt(index + 1, pixel)));
+  return state.explanation.levels.map((_, index) => segment(index + 1, labelAt(index + 1, pixel)));
 }

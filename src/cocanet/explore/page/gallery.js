@@ -1,11 +1,11 @@
-// Thousands of images: only the tiles in sight exist, and a few thumbnails are fetched at a time.
+// The gallery: only visible tiles exist, and a few thumbnails are fetched at a time.
 
 import { blob, image } from "./api.js";
 import { show } from "./explanation.js";
 import { byId, changed, element, plural, state } from "./store.js";
 
 const SIDE = 94, AT_ONCE = 3;
-const list = byId("tiles"), room = byId("tiles-room");
+const list = byId("tiles"), area = byId("tiles-area");
 const tiles = new Map(), held = new Map();
 let waiting = [], running = 0, drawnFor = null;
 
@@ -26,8 +26,8 @@ export function draw() {
     drawnFor = first;
   }
   const rows = Math.ceil(state.images.length / Math.max(1, columns()));
-  room.style.height = `${rows * SIDE + 8}px`;
-  room.style.width = flat() ? `${state.images.length * SIDE + 8}px` : "100%";
+  area.style.height = `${rows * SIDE + 8}px`;
+  area.style.width = flat() ? `${state.images.length * SIDE + 8}px` : "100%";
   const done = state.images.filter((entry) => entry[2]).length;
   const title = byId("gallery-title");
   title.title = state.title;
@@ -52,7 +52,7 @@ function drawTile(index) {
     tile = element("button", { class: "tile", type: "button", title: name, onclick: () => show(key, name) });
     tile.dataset.index = index;
     tiles.set(index, tile);
-    room.append(tile);
+    area.append(tile);
     const known = held.get(`${state.model} ${key}`);
     if (known) fill(tile, known); else { waiting.push({ index, key, tile, model: state.model }); next(); }
   }
@@ -92,7 +92,7 @@ function fill(tile, url) {
 }
 
 export function step(by) {
-  // The next or the one before, and its tile into sight.
+  // Show the next or previous image, and scroll to its tile.
   if (!state.images.length) return;
   const index = state.images.findIndex(([key]) => key === state.key);
   const to = Math.min(state.images.length - 1, Math.max(0, index + by));

@@ -1,41 +1,49 @@
-// A key for everything.
+// Keyboard shortcuts.
 
 import { step } from "./gallery.js";
 import * as labels from "./labels.js";
 import { openTab, setLevel, showKeys, turnTheme } from "./main.js";
 import { byId, changed, state } from "./store.js";
 import { toggle } from "./slots.js";
-import { cycleLandscape, reset } from "./whatif.js";
+import * as tools from "./tools.js";
+import { cycleCompactness, reset } from "./whatif.js";
 import { play, stepBy, stop } from "./why.js";
 
 export const KEYS = [
-  [["n", "p"], "next image, the one before"],
+  [["n", "p"], "next, previous image"],
   [["[", "]"], "a level down, up: pixels, parts, objects"],
   [["w", "f", "o", "l"], "why, what if, slots, labels"],
-  [["space"], "play how the segments were chosen, or pause"],
+  [["space"], "play or pause the clustering steps"],
   [[",", "."], "a step back, forward"],
   [["v"], "tints on or off"],
-  [["g"], "compactness as a landscape: each level, objects, off"],
+  [["g"], "compactness map: each level, objects, off"],
   [["1", "…", "9"], "in slots: switch a slot off or on"],
-  [["r"], "all settings as trained"],
-  [["arrows", "enter"], "on the picture: move, select; on the gallery: move"],
-  [["j", "i"], "in labels: select the next segment, the one before; with Shift add it"],
-  [["m", "x", "b"], "merge, delete, set as background"],
-  [["s", "a"], "split along the level below; take connected parts apart"],
-  [["c"], "name a category; Enter saves it"],
-  [["k"], "keep the segments as found"],
+  [["r"], "reset all settings"],
+  [["arrows", "enter"], "on the image: move, select; on the gallery: move"],
+  [["j", "i"], "in labels: select the next, previous segment; Shift adds it"],
+  [["1", "…", "6"], "in labels: select, brush, eraser, polygon, box, cut"],
+  [["−", "+"], "in labels: a smaller or larger brush"],
+  [["arrows", "enter"], "with a tool: move; put the pen down, lift it (polygon: a corner)"],
+  [["q"], "a box selects the object in it, or all its pixels"],
+  [["m", "x", "b"], "merge (join), delete, set as background"],
+  [["h"], "fill the holes of the selected segment"],
+  [["s", "a", "u"], "split by the level below; into connected components; by colour"],
+  [["c"], "enter a category; Enter saves it"],
+  [["k"], "keep the predicted segments"],
   [["z", "y"], "undo, redo (also with Ctrl)"],
-  [["e"], "export as COCO"],
+  [["e", "d"], "export as COCO; download what was exported"],
   [["t"], "light or dark"],
-  [["esc"], "stop, and select nothing"],
+  [["esc"], "give up a drawing; stop, and clear the selection"],
   [["?"], "these keys"],
 ];
 
 const TYPING = ["INPUT", "SELECT", "TEXTAREA"];
 
-function nothing() {
+function clear() {
+  if (tools.cancel()) return;
   stop();
-  Object.assign(state, { picked: new Set(), chosen: null, hover: null });
+  labels.deselect();
+  Object.assign(state, { chosen: null, hover: null });
   changed();
 }
 
@@ -43,13 +51,16 @@ const ANYWHERE = {
   n: () => step(1), p: () => step(-1), "[": () => setLevel(state.level - 1), "]": () => setLevel(state.level + 1),
   w: () => openTab("why"), f: () => openTab("whatif"), o: () => openTab("slots"), l: () => openTab("labels"),
   " ": () => { if (state.tab !== "why") openTab("why"); play(); }, ",": () => stepBy(-1), ".": () => stepBy(1),
-  g: cycleLandscape, v: () => { state.tinted = !state.tinted; changed(); }, r: reset, t: turnTheme, "?": showKeys, Escape: nothing,
+  g: cycleCompactness, v: () => { state.tinted = !state.tinted; changed(); }, r: reset, t: turnTheme, "?": showKeys, Escape: clear,
 };
 
 const LABELS = {
-  j: (event) => labels.pickNext(1, event.shiftKey), i: (event) => labels.pickNext(-1, event.shiftKey),
-  m: () => labels.act("merge"), x: () => labels.act("delete"), Delete: () => labels.act("delete"), Backspace: () => labels.act("delete"),
-  b: () => labels.act("background"), s: () => labels.act("split"), a: () => labels.act("apart"), k: () => labels.act("keep"),
+  j: (event) => labels.selectNext(1, event.shiftKey), i: (event) => labels.selectNext(-1, event.shiftKey),
+  m: () => labels.act("merge"), x: () => labels.act("delete"), Delete: () => labels.act("delete"),
+  Backspace: () => { if (!tools.removeLast()) labels.act("delete"); },
+  b: () => labels.act("background"), h: () => labels.act("fill"), u: () => labels.act("pieces"), d: labels.download,
+  q: () => { state.follow = !state.follow; changed(); }, "-": () => tools.resize(0.8), "+": () => tools.resize(1.25), "=": () => tools.resize(1.25),
+  s: () => labels.act("split"), a: () => labels.act("components"), k: () => labels.act("keep"),
   z: (event) => labels.act(event.shiftKey ? "redo" : "undo"), y: () => labels.act("redo"), c: labels.naming, e: () => labels.exportAs("coco"),
 };
 
@@ -65,6 +76,7 @@ export function press(event) {
   }
   if (key === " " && event.target.tagName === "BUTTON") return;
   if (state.tab === "slots" && /^[1-9]$/.test(key) && Number(key) <= (state.slots?.slots ?? 0)) { toggle(Number(key) - 1); return; }
+  if (state.tab === "labels" && tools.TOOLS.some((tool) => tool.key === key)) { event.preventDefault(); tools.choose(tools.TOOLS[Number(key) - 1].id); return; }
   const run = (state.tab === "labels" && LABELS[key]) || ANYWHERE[key];
   if (!run) return;
   event.preventDefault();

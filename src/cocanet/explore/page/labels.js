@@ -1,61 +1,80 @@
-// Labels: select segments, merge, delete, split and name them; every change is saved before the next.
+// Labels: select segments, draw, merge, delete, split and name them; every edit is saved before the next.
 
-import { json, message, query } from "./api.js";
-import { fetchLabels, place, take } from "./explanation.js";
+import { image, json, message, query } from "./api.js";
+import { fetchLabels, setLabels } from "./explanation.js";
 import { step } from "./gallery.js";
-import { draftThings } from "./picture.js";
-import { byId, changed, element, levels, plural, problem, state, working_on } from "./store.js";
+import { draftSegments } from "./picture.js";
+import { byId, changed, element, levels, plural, problem, state, withSpinner } from "./store.js";
+import * as tools from "./tools.js";
 
-const panel = byId("labels");
-let built = false, cursor = null, queue = Promise.resolve();
+const panel = byId("labels"), revisions = new Map();
+let choice = 0;              // counts the selections that the user made
+let built = false, cursor = null, queue = Promise.resolve(), drawnKey = null;
 
-export function things() {
-  if (!state.found || !state.labels || state.labels.refused) return [];
-  return state.labels.revision ? state.labels.things : draftThings();
+export function segments() {
+  if (!state.explanation || !state.labels || state.labels.unusable) return [];
+  return state.labels.revision ? state.labels.segments : draftSegments();
 }
 
 export function act(action, given = {}) {
-  // Changes go one after the other, each on top of what the one before left.
-  queue = queue.then(() => send(action, given)).catch(() => {});
+  // Edits are sent one after the other, each for the image that it was made on.
+  const { model, key, settings } = state, chosen = [...state.selected];
+  if (!state.explanation || !state.labels || state.labels.unusable) return queue;
+  const place = { key, choice, url: `${image(model, key)}/labels${query(settings)}` };
+  const body = { action, level: Math.max(1, state.level ?? levels()), segments: chosen, ...given };
+  queue = queue.then(() => send(place, body)).catch(() => {});
   return queue;
 }
 
-async function send(action, given) {
-  if (!state.found || !state.labels || state.labels.refused) return;
-  const key = state.key, level = Math.max(1, state.level ?? levels());
-  const body = { action, level, seen: state.labels.revision, things: [...state.picked], ...given };
+async function send({ key, url, choice: made }, body) {
+  const { action } = body, shown = () => state.key === key && state.labels, unchanged = () => choice === made;
+  if (shown()) {
+    revisions.set(key, state.labels.revision);
+    // A stroke after the one that made a new object goes on with it.
+    if (DRAWN.includes(action) && unchanged()) body.segments = [...state.selected];
+  }
+  body.revision = revisions.get(key) ?? 0;
   try {
-    const labels = await working_on("labels", () => message(`${place()}/labels${query(state.settings)}`, {
+    const labels = await withSpinner("labels", () => message(url, {
       method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
     }));
-    if (state.key !== key) return;
-    const before = new Set(things().map((thing) => thing.id));
-    take(labels);
-    if (["split", "apart"].includes(action)) state.picked = new Set(labels.things.map((x) => x.id).filter((id) => !before.has(id)));
-    if (["undo", "redo", "restart", "delete"].includes(action)) state.picked = new Set();
+    revisions.set(key, labels.revision);
+    if (!shown()) return;
+    const before = new Set(segments().map((one) => one.id));
+    setLabels(labels);
+    const fresh = labels.segments.filter(({ id }) => !before.has(id)), least = fresh.toSorted((a, b) => a.area - b.area)[0];
+    if (fresh.length && unchanged()) state.selected = new Set((["cut", "seeds"].includes(action) ? [least] : fresh).map(({ id }) => id));
+    if (["undo", "redo", "restart", "delete"].includes(action)) state.selected = new Set();
     if (action === "name" && given.category && !state.categories.includes(given.category)) state.categories = [...state.categories, given.category].sort();
   } catch (error) {
-    if (error.status === 409) { const words = state.problems.labels; await fetchLabels(); state.problems.labels = words; }
+    if (error.status === 409 && shown()) { const words = state.problems.labels; await fetchLabels(); state.problems.labels = words; }
   }
   changed();
 }
 
-// A finger has no Shift: every tap adds, or takes away.
+// On a touch screen every tap adds or removes.
 export const adds = (event) => event.shiftKey || event.ctrlKey || event.metaKey || event.pointerType === "touch";
 
-export function pick(id, add) {
-  if (!add) state.picked = new Set(state.picked.has(id) && state.picked.size === 1 ? [] : [id]);
-  else if (state.picked.has(id)) state.picked.delete(id);
-  else state.picked.add(id);
+export function deselect() {
+  choice++;
+  state.selected = new Set();
+}
+
+export function select(id, add) {
+  choice++;
+  if (!add) state.selected = new Set(state.selected.has(id) && state.selected.size === 1 ? [] : [id]);
+  else if (state.selected.has(id)) state.selected.delete(id);
+  else state.selected.add(id);
   cursor = id;
   problem("labels", null);
 }
 
-export function pickNext(by, add) {
-  const ids = things().map((thing) => thing.id);
+export function selectNext(by, add) {
+  choice++;
+  const ids = segments().map((one) => one.id);
   if (!ids.length) return;
   const at = ids.indexOf(cursor), to = ids[(at + by + ids.length) % ids.length];
-  if (add) state.picked.add(to); else state.picked = new Set([to]);
+  if (add) state.selected.add(to); else state.selected = new Set([to]);
   cursor = to;
   changed();
 }
@@ -67,18 +86,28 @@ export async function naming() {
 }
 
 export async function exportAs(kind) {
-  const said = byId("exported");
-  said.textContent = "";
+  const status = byId("exported");
+  status.replaceChildren();
   try {
-    const answer = await working_on("labels", () => json(`/api/models/${encodeURIComponent(state.model)}/export/${kind}`, { method: "POST" }));
-    said.textContent = `${answer.path}: ${answer.said}${answer.refused.length ? `. Left out: ${answer.refused.join("; ")}` : ""}`;
-  } catch { /* said where it happened */ }
+    const answer = await withSpinner("labels", () => json(`/api/models/${encodeURIComponent(state.model)}/export/${kind}`, { method: "POST" }));
+    status.replaceChildren(
+      element("a", { href: answer.download, download: "", id: "download" }, "Download"),
+      ` ${answer.path}: ${answer.summary}${answer.errors.length ? `. Left out: ${answer.errors.join("; ")}` : ""}`);
+  } catch { /* shown where it happened */ }
 }
 
+export async function download() {
+  if (!byId("download")) await exportAs("coco");
+  byId("download")?.click();
+}
+
+const DRAWN = ["paint", "erase", "polygon", "box"];
+
 const ACTS = [
-  ["merge", "Merge", "m", 2], ["delete", "Delete", "x", 1], ["background", "Is background", "b", 1],
-  ["split", "Split to parts", "s", 1], ["apart", "Take apart", "a", 1], ["keep", "Keep as found", "k", 0],
   ["undo", "Undo", "z", 0], ["redo", "Redo", "y", 0],
+  ["merge", "Merge", "m", 2], ["delete", "Delete", "x", 1], ["background", "Background", "b", 1],
+  ["split", "Split by level", "s", 1], ["components", "Components", "a", 1], ["pieces", "By colour", "u", 1],
+  ["fill", "Fill holes", "h", 1], ["keep", "Keep all", "k", 0],
 ];
 
 function build() {
@@ -88,51 +117,84 @@ function build() {
   const input = element("input", { type: "text", id: "category", maxlength: "60", placeholder: "category", list: "categories", autocomplete: "off", "aria-label": "Category of the selected segments" });
   const form = element("form", { class: "name" }, input, element("button", { type: "submit", id: "act-name" }, "Name", element("kbd", {}, "c")), element("datalist", { id: "categories" }));
   form.addEventListener("submit", (event) => { event.preventDefault(); act("name", { category: input.value }); input.blur(); byId("picture").focus({ preventScroll: true }); });
-  const list = element("ul", { class: "things", id: "things", role: "listbox", "aria-multiselectable": "true", "aria-label": "Segments", tabindex: "0" });
+  const list = element("ul", { class: "segments", id: "segments", role: "listbox", "aria-multiselectable": "true", "aria-label": "Segments", tabindex: "0" });
   list.addEventListener("keydown", (event) => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by) { event.preventDefault(); event.stopPropagation(); pickNext(by, event.shiftKey); }
+    if (by) { event.preventDefault(); event.stopPropagation(); selectNext(by, event.shiftKey); }
   });
   const exports = element("fieldset", {}, element("legend", {}, "Export all labels"), element("div", { class: "row" },
     ...[["coco", "COCO"], ["png", "Label PNGs"], ["store", "Store"]].map(([kind, words]) => element("button", { type: "button", id: `export-${kind}`, onclick: () => exportAs(kind) }, words))),
   element("p", { class: "saved", id: "exported", role: "status" }));
   panel.replaceChildren(
     element("p", { class: "problem", role: "alert", id: "labels-problem", hidden: true }),
-    element("p", { class: "hint" }, "Click segments to select them, with Shift or by tapping several."),
-    list, form, acts, element("p", { class: "saved", id: "saved", role: "status" }),
+    toolbar(), list, form, acts, element("p", { class: "saved", id: "saved", role: "status" }),
     element("div", { class: "row" },
-      element("button", { type: "button", id: "restart", onclick: () => act("restart") }, "Begin again from what is found now"),
+      element("button", { type: "button", id: "restart", onclick: () => act("restart") }, "Restart from prediction"),
       element("button", { type: "button", class: "first", id: "next", onclick: () => step(1) }, "Next image", element("kbd", {}, "n"))),
     exports);
 }
 
+function toolbar() {
+  const buttons = tools.TOOLS.map(({ id, name, key }) => element("button", {
+    type: "button", id: `tool-${id}`, onclick: () => tools.choose(id), "aria-keyshortcuts": key, "aria-pressed": "false" }, name, element("kbd", {}, key)));
+  const size = element("input", { type: "range", id: "brush-size", min: "0", max: "100", "aria-label": "Radius of the brush" });
+  size.addEventListener("input", () => tools.resize((0.002 * 100 ** (Number(size.value) / 100)) / state.brush));
+  const follow = element("input", { type: "checkbox", id: "follow" });
+  follow.addEventListener("change", () => { state.follow = follow.checked; changed(); });
+  return element("div", { class: "tools" }, element("div", { class: "acts three", role: "group", "aria-label": "Tools" }, ...buttons),
+    element("label", { class: "choice", id: "size-field" }, "Radius", size, element("output", { id: "brush-out", for: "brush-size" })),
+    element("label", { class: "choice", id: "follow-field" }, follow, "Find the object in the box", element("kbd", {}, "q")),
+    element("p", { class: "hint", id: "tool-hint" }));
+}
+
+function drawTools() {
+  for (const { id, hint } of tools.TOOLS) {
+    byId(`tool-${id}`).setAttribute("aria-pressed", String(state.tool === id));
+    if (state.tool === id) byId("tool-hint").textContent = hint;
+  }
+  byId("size-field").hidden = !["brush", "eraser"].includes(state.tool);
+  byId("follow-field").hidden = state.tool !== "box";
+  byId("follow").checked = state.follow;
+  byId("brush-size").value = String(Math.round((100 * Math.log(state.brush / 0.002)) / Math.log(100)));
+  byId("brush-out").textContent = state.explanation ? `${tools.brushRadius().toFixed(1)} px` : "";
+}
+
 export function draw() {
   if (!built) build();
+  if (drawnKey !== state.key) {
+    // Nothing of the image before stays.
+    drawnKey = state.key;
+    cursor = null;
+    byId("exported").replaceChildren();
+    byId("category").value = "";
+  }
   if (state.tab !== "labels") return;
-  const refused = state.labels?.refused, there = state.labels?.revision, all = things();
+  drawTools();
+  const unusable = state.labels?.unusable, labelled = state.labels?.revision, all = segments();
   const words = byId("labels-problem");
   words.hidden = !state.problems.labels;
   words.textContent = state.problems.labels ?? "";
-  byId("things").replaceChildren(...all.map(row));
-  for (const [action, , , least] of ACTS) byId(`act-${action}`).disabled = refused || !state.found || state.picked.size < least;
+  byId("segments").replaceChildren(...all.map(row));
+  for (const [action, , , least] of ACTS) byId(`act-${action}`).disabled = Boolean(unusable) || !state.explanation || !state.labels || state.selected.size < least;
   byId("act-undo").disabled = !state.labels?.undo;
   byId("act-redo").disabled = !state.labels?.redo;
-  byId("act-keep").disabled = refused || !state.found || Boolean(there);
-  byId("act-name").disabled = byId("category").disabled = refused || !state.picked.size;
-  byId("restart").disabled = refused || !there;
+  byId("act-keep").disabled = unusable || !state.explanation || Boolean(labelled);
+  byId("act-name").disabled = byId("category").disabled = unusable || !state.selected.size;
+  byId("restart").disabled = unusable || !labelled;
   byId("categories").replaceChildren(...state.categories.map((name) => element("option", { value: name })));
-  byId("saved").textContent = refused ? "" : there ? `Saved: ${state.labels.done}, ${plural(all.length - 1, "object")}.`
-    : state.found ? "Not labelled yet: the first change saves, or keep what was found." : "";
+  const refined = state.labels?.refined ? ", from refined masks" : "";
+  byId("saved").textContent = unusable ? "" : labelled ? `Saved: ${state.labels.edit}, ${plural(all.length - 1, "object")}${refined}.`
+    : state.explanation ? "Not labelled yet. The first edit saves labels; Keep all saves them as predicted." : "";
 }
 
-function row(thing) {
+function row({ id, label, category, background, area, colour }) {
   const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
-  swatch.style.background = thing.colour ? `rgb(${thing.colour})` : state.colours.background;
-  const item = element("li", { role: "option", "aria-selected": String(state.picked.has(thing.id)), id: `thing-${thing.id}` }, swatch,
-    element("span", {}, thing.background ? "–" : String(thing.label)),
-    element("span", { class: "grow" }, thing.background ? "background" : thing.category || "no name yet"),
-    element("small", {}, `${thing.area.toLocaleString("en")} px`));
-  if (thing.id === cursor) item.classList.add("at");
-  item.addEventListener("click", (event) => pick(thing.id, adds(event)));
+  swatch.style.background = colour ? `rgb(${colour})` : state.colours.background;
+  const item = element("li", { role: "option", "aria-selected": String(state.selected.has(id)), id: `segment-${id}` }, swatch,
+    element("span", {}, background ? "–" : String(label)),
+    element("span", { class: "grow" }, background ? "background" : category || "no category"),
+    element("small", {}, `${area.toLocaleString("en")} px`));
+  if (id === cursor) item.classList.add("cursor");
+  item.addEventListener("click", (event) => select(id, adds(event)));
   return item;
 }

@@ -1,4 +1,4 @@
-// The page: wires what is asked to what is shown.
+// The page: connects controls, requests and drawing.
 
 import { blob, image, json } from "./api.js";
 import * as explanation from "./explanation.js";
@@ -7,7 +7,8 @@ import { KEYS, press } from "./keys.js";
 import * as labels from "./labels.js";
 import * as picture from "./picture.js";
 import * as slots from "./slots.js";
-import { byId, changed, element, levels, onChange, problem, state, working_on } from "./store.js";
+import { byId, changed, element, levels, onChange, problem, state, withSpinner } from "./store.js";
+import * as tools from "./tools.js";
 import * as whatif from "./whatif.js";
 import * as why from "./why.js";
 
@@ -17,13 +18,14 @@ export function openTab(tab) {
   if (!TABS.includes(tab)) return;
   state.tab = tab;
   why.stop();
+  tools.cancel();
   for (const name of TABS) {
     const button = byId(`tab-${name}`);
     button.setAttribute("aria-selected", String(name === tab));
     button.tabIndex = name === tab ? 0 : -1;
     byId(name).hidden = name !== tab;
   }
-  if (tab === "slots" && state.found && !state.slots) explanation.fetchSlots();
+  if (tab === "slots" && state.explanation && !state.slots) explanation.fetchSlots();
   explanation.remember();
   changed();
 }
@@ -31,18 +33,18 @@ export function openTab(tab) {
 export function setLevel(level) {
   state.level = Math.min(levels(), Math.max(0, level));
   why.stop();
-  if (!state.labels?.revision) state.picked = new Set();
+  if (!state.labels?.revision) state.selected = new Set();
   changed();
 }
 
 async function dropImage(file) {
-  if (!file) { problem("picture", new Error("there was no image in what was dropped")); return; }
+  if (!file) { problem("picture", new Error("nothing that was dropped is an image")); return; }
   problem("picture", null);
   try {
     const name = encodeURIComponent((file.name || "pasted").slice(0, 120));
-    const entry = await working_on("picture", () => json(`/api/images?name=${name}`, { method: "POST", body: file }));
+    const entry = await withSpinner("picture", () => json(`/api/images?name=${name}`, { method: "POST", body: file }));
     await explanation.show(entry.key, entry.name);
-  } catch { /* said where it happened */ }
+  } catch { /* shown where it happened */ }
 }
 
 function drawFrame() {
@@ -55,11 +57,12 @@ function drawFrame() {
   const slider = byId("level"), last = levels();
   slider.max = String(last);
   slider.value = String(state.level ?? last);
-  slider.disabled = !state.found;
+  slider.disabled = !state.explanation;
   const level = state.level ?? last;
-  const parts = state.found && level > 0 && level < last ? ` · ${state.found.arrays[`slot${level}`].shape[0]} parts` : "";
+  const parts = state.explanation && level > 0 && level < last ? ` · ${state.explanation.arrays[`slot${level}`].shape[0]} parts` : "";
   byId("level-name").textContent = level === 0 ? "0 · pixels" : level === last ? `${level} · objects` : `${level}${parts || " · parts"}`;
   slider.setAttribute("aria-valuetext", byId("level-name").textContent);
+  byId("refined").hidden = !picture.showsRefined();
   drawCaption();
   drawPath();
 }
@@ -67,17 +70,17 @@ function drawFrame() {
 function drawCaption() {
   const caption = byId("caption"), off = [...state.off].sort((a, b) => a - b).map((slot) => slot + 1);
   let words = "";
-  if (state.tab === "slots" && state.scene) words = off.length ? `the scene without slot ${off.join(", ")}, as the decoder paints it` : "the scene as the decoder paints it";
-  else if (state.play && state.choices) words = byId("step-words")?.textContent ?? "";
-  else if (state.landscapeOf !== null && state.landscape && !picture.labelling()) words = state.landscapeOf === "objects" ? "compactness of each pixel’s object, about that pixel" : `compactness that level ${state.landscapeOf.slice(5)} chooses anchors by`;
+  if (state.tab === "slots" && state.scene) words = off.length ? `reconstruction without slot ${off.join(", ")}` : "reconstruction";
+  else if (state.play && state.steps) words = byId("step-words")?.textContent ?? "";
+  else if (state.compactnessOf !== null && state.compactness && !picture.labelling()) words = state.compactnessOf === "objects" ? "compactness of each pixel’s object about the pixel" : `compactness by which level ${state.compactnessOf.slice(5)} chooses anchors`;
   caption.hidden = !words;
   caption.textContent = words;
 }
 
 function drawPath() {
   const line = byId("path");
-  if (!state.found) { line.replaceChildren(); return; }
-  if (!state.hover) { line.textContent = picture.labelling() ? "Click to select, Shift adds; a tap adds too." : "Point at a pixel to see its cluster on every level; click a segment to see why."; return; }
+  if (!state.explanation) { line.replaceChildren(); return; }
+  if (!state.hover) { line.textContent = picture.labelling() ? tools.TOOLS.find(({ id }) => id === state.tool).hint : "Point at a pixel to see its cluster on every level. Click a segment to see why it is one."; return; }
   const { x, y } = state.hover, last = levels();
   const steps = [`row ${y}, column ${x}`];
   for (const part of explanation.pathAt(state.hover)) {
@@ -91,7 +94,8 @@ function drawPath() {
 }
 
 function clickAt(pixel, add) {
-  if (picture.labelling()) { const thing = picture.thingAt(pixel); if (thing) labels.pick(thing.id, add); return; }
+  if (tools.draws()) return;
+  if (picture.labelling()) { const segment = picture.labelSegmentAt(pixel); if (segment) labels.select(segment.id, add); return; }
   if (state.tab === "labels" || state.tab === "slots") return;
   if (state.tab !== "why") openTab("why");
   if (state.level === 0) setLevel(levels());
@@ -100,18 +104,19 @@ function clickAt(pixel, add) {
 
 function wirePicture() {
   const canvas = byId("picture");
-  canvas.addEventListener("pointermove", (event) => { if (state.found) { state.hover = picture.pixelAt(event); changed(); } });
+  canvas.addEventListener("pointermove", (event) => { if (state.explanation) { state.hover = picture.pixelAt(event); changed(); } });
   canvas.addEventListener("pointerleave", () => { state.hover = null; changed(); });
-  canvas.addEventListener("click", (event) => { if (state.found) clickAt(picture.pixelAt(event), labels.adds(event)); });
+  canvas.addEventListener("click", (event) => { if (state.explanation) clickAt(picture.pixelAt(event), labels.adds(event)); });
   canvas.addEventListener("keydown", (event) => {
     const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-    if (!state.found || (!move && event.key !== "Enter")) return;
+    if (!state.explanation || (!move && event.key !== "Enter")) return;
     event.preventDefault();
     event.stopPropagation();
-    const { width, height } = state.found.image, at = state.hover ?? { x: Math.floor(width / 2), y: Math.floor(height / 2) };
-    if (!move) { clickAt(at, event.shiftKey); return; }
+    const { width, height } = state.explanation.image, at = state.hover ?? { x: Math.floor(width / 2), y: Math.floor(height / 2) };
+    if (!move) { if (tools.draws()) tools.enter(at, event.altKey); else clickAt(at, event.shiftKey); return; }
     const by = Math.max(1, Math.round(Math.max(width, height) / (event.shiftKey ? 16 : 64)));
     state.hover = { x: Math.min(width - 1, Math.max(0, at.x + by * move[0])), y: Math.min(height - 1, Math.max(0, at.y + by * move[1])) };
+    tools.keysMoved(state.hover);
     changed();
   });
 }
@@ -151,7 +156,7 @@ export function turnTheme() {
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  try { localStorage.setItem("coca-theme", theme); } catch { /* not kept, then */ }
+  try { localStorage.setItem("coca-theme", theme); } catch { /* not stored */ }
 }
 
 export function showKeys() {
@@ -161,8 +166,9 @@ export function showKeys() {
 }
 
 async function start() {
-  try { const theme = localStorage.getItem("coca-theme"); if (theme) setTheme(theme); } catch { /* as the system has it */ }
+  try { const theme = localStorage.getItem("coca-theme"); if (theme) setTheme(theme); } catch { /* the system's theme */ }
   wirePicture();
+  tools.wire();
   wireDrops();
   wireTabs();
   byId("theme").addEventListener("click", turnTheme);
@@ -170,16 +176,16 @@ async function start() {
   byId("level").addEventListener("input", (event) => setLevel(Number(event.target.value)));
   addEventListener("keydown", press);
   for (const drawn of [drawFrame, why.draw, whatif.draw, slots.draw, labels.draw, gallery.draw, picture.draw, drawCaption]) onChange(drawn);
-  const asked = new URLSearchParams(location.hash.slice(1));
-  const about = await working_on("picture", () => json("/api/models"));
-  Object.assign(state, { models: about.models, colours: about.colours, folder: about.labels });
+  const hash = new URLSearchParams(location.hash.slice(1));
+  const about = await withSpinner("picture", () => json("/api/models"));
+  Object.assign(state, { models: about.models, colours: about.colours, folder: about.labels, initial: about.settings });
   const choice = byId("model");
   choice.append(...about.models.map((name) => element("option", { value: name }, name)));
   byId("model-field").hidden = about.models.length < 2;
   choice.addEventListener("change", () => begin(choice.value, null));
-  const model = about.models.includes(asked.get("model")) ? asked.get("model") : about.models[0];
-  if (asked.get("tab")) openTab(asked.get("tab"));
-  await begin(model, asked.get("image"));
+  const model = about.models.includes(hash.get("model")) ? hash.get("model") : about.models[0];
+  if (hash.get("tab")) openTab(hash.get("tab"));
+  await begin(model, hash.get("image"));
   json("/api/categories").then((names) => { state.categories = names; changed(); }, () => {});
 }
 
@@ -189,12 +195,12 @@ async function begin(model, key) {
     await explanation.chooseModel(model);
   } catch { return; }
   const index = state.images.findIndex(([known]) => known === key);
-  const first = key && (index >= 0 || (await held(model, key))) ? key : state.images[0]?.[0];
+  const first = key && (index >= 0 || (await isAvailable(model, key))) ? key : state.images[0]?.[0];
   if (first) { await explanation.show(first); gallery.reveal(Math.max(0, index)); }
 }
 
-async function held(model, key) {
-  // Whether a dropped image that is in no gallery is still there.
+async function isAvailable(model, key) {
+  // Whether the server still has a dropped image that is in no gallery.
   try { await blob(`${image(model, key)}/thumbnail`); return true; } catch { return false; }
 }
 

@@ -1,4 +1,4 @@
-// Label maps: outlines along the edges of pixels, tints, and which object holds most of a part.
+// Label maps: outlines along the edges of pixels, tints, and the object that holds most of each part.
 
 export function outlines(map, width, height) {
   // Lines between pixels of different labels.
@@ -52,6 +52,41 @@ export function outlineOf(map, width, height, label, box = null) {
   return { edge, inside };
 }
 
+export function poles(map, width, height, count) {
+  // For each label the pixel that is furthest from all others (its pole of inaccessibility), and how far that is.
+  // Of pixels that are nearly as far it is the one next to the label's centre. Distances are chamfer distances.
+  const far = new Float32Array(width * height), most = new Float32Array(count), sums = new Float64Array(3 * count);
+  const pass = (from, to, by, steps) => {
+    for (let index = from; index !== to; index += by) {
+      const x = index % width, y = (index - x) / width, label = map[index];
+      let least = by > 0 ? Infinity : far[index];
+      for (const [right, down, length] of steps) {
+        const column = x + right, row = y + down, at = index + down * width + right;
+        const inside = column >= 0 && row >= 0 && column < width && row < height && map[at] === label;
+        least = Math.min(least, (inside ? far[at] : 0) + length);
+      }
+      far[index] = least;
+    }
+  };
+  const steps = [[-1, 0, 1], [0, -1, 1], [-1, -1, Math.SQRT2], [1, -1, Math.SQRT2]];
+  pass(0, far.length, 1, steps);
+  pass(far.length - 1, -1, -1, steps.map(([right, down, length]) => [-right, -down, length]));
+  for (let index = 0; index < far.length; index++) {
+    const label = map[index], x = index % width;
+    most[label] = Math.max(most[label], far[index]);
+    sums[3 * label] += 1; sums[3 * label + 1] += x; sums[3 * label + 2] += (index - x) / width;
+  }
+  const found = new Array(count).fill(null);
+  for (let index = 0; index < far.length; index++) {
+    const label = map[index];
+    if (far[index] < 0.9 * most[label]) continue;
+    const x = index % width, y = (index - x) / width, area = sums[3 * label];
+    const off = Math.hypot(x - sums[3 * label + 1] / area, y - sums[3 * label + 2] / area);
+    if (!found[label] || off < found[label].off) found[label] = { x, y, off, reach: far[index] };
+  }
+  return found;
+}
+
 function onCanvas(width, height, write) {
   const canvas = new OffscreenCanvas(width, height), context = canvas.getContext("2d");
   const data = context.createImageData(width, height);
@@ -60,7 +95,7 @@ function onCanvas(width, height, write) {
   return canvas;
 }
 
-export function painted(width, height, colourAt) {
+export function canvasFrom(width, height, colourAt) {
   // A canvas whose pixels are [red, green, blue, alpha] of a function of their index.
   return onCanvas(width, height, (bytes) => {
     for (let index = 0; index < width * height; index++) bytes.set(colourAt(index), 4 * index);

@@ -1,24 +1,30 @@
-// What the page knows; whoever changes it says so, and everything is drawn once before the next frame.
+// The state of the page. Code that changes it calls `changed`, and everything is drawn once before the next frame.
 
 export const state = {
   models: [], model: null, about: null, colours: null, folder: "",
   images: [], title: "", key: null, name: "",
-  found: null,            // the explanation of the image, see explanation.js
-  tinted: true,
+  explanation: null,      // the prediction for the image on every level, see explanation.js
+  tinted: false,
   level: null,            // 0 pixels, 1 … parts, the last objects
-  settings: {},           // what differs from how the model was made
-  seconds: null,
+  settings: {},           // settings that differ from the model's own
+  initial: {},            // the settings that the command chose
+  seconds: null,          // time of the last prediction
   tab: "why",
   hover: null,            // {x, y} in the image's pixels
-  chosen: null,           // {level, label}: the segment that is explained
-  choices: null,          // scopes, affinities and clusters of a level
+  chosen: null,           // {level, label}: the segment that the tab "Why" explains
+  steps: null,            // scopes, affinities and clusters of a level
   play: null,             // {step, running}
-  landscape: null, landscapeOf: null,
-  slots: null, off: new Set(), scene: null, wantScene: false,
-  labels: null,           // the document of the image; revision 0 where there is none
-  picked: new Set(),      // ids of things
+  compactness: null, compactnessOf: null,
+  slots: null, off: new Set(), scene: null, showScene: false,
+  labels: null,           // the labels of the image; revision 0 for none
+  selected: new Set(),    // ids of segments of the labels
+  tool: "select",         // see tools.js
+  brush: 0.02,            // the brush's radius in units of the image's longer side
+  follow: true,           // whether a box stands for the object in it
+  drawn: null,            // {tool, points, …} while something is drawn
+  pending: [],            // what was drawn and is not saved yet
   categories: [],
-  problems: {},           // by place
+  problems: {},           // error messages by place
   busy: 0,
 };
 
@@ -41,24 +47,23 @@ export function problem(place, error) {
 
 const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1) + (/[.!?]$/.test(words) ? "" : ".");
 
-let working = 0;
-export async function working_on(place, run) {
-  // A spinner shows only what takes more than 200 ms.
-  const timer = setTimeout(() => { state.busy++; changed(); }, 200);
-  let shown = false;
-  working++;
+let running = 0;
+export async function withSpinner(place, run) {
+  // Run a request; the spinner shows after 200 ms, and an error shows at its place.
+  const timer = setTimeout(() => { state.busy++; changed(); }, 200), { key } = state;
+  running++;
   try {
     const value = await run();
-    problem(place, null);
+    if (state.key === key) problem(place, null);
     return value;
   } catch (error) {
-    if (error.name !== "AbortError") problem(place, error);
+    // Of an image that is no longer shown nothing is said.
+    if (error.name !== "AbortError" && state.key === key) problem(place, error);
     throw error;
   } finally {
-    working--;
+    running--;
     clearTimeout(timer);
-    if (working === 0) { state.busy = 0; shown = true; }
-    if (shown) changed();
+    if (running === 0) { state.busy = 0; changed(); }
   }
 }
 
@@ -74,6 +79,6 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 export const byId = (id) => document.getElementById(id);
-export const levels = () => state.found?.levels.length ?? state.about?.levels.length ?? 1;
+export const levels = () => state.explanation?.levels.length ?? state.about?.levels.length ?? 1;
 export const percent = (share) => `${Math.round(100 * share)} %`;
 export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;

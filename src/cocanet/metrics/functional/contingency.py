@@ -1,4 +1,4 @@
-"""How many pixels each true segment shares with each predicted one: all that the segmentation scores need."""
+"""Contingency tables: the pixels that each true segment shares with each predicted one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cocanet.labels import UNLABELLED
 def contingency(
     truth: Int[Tensor, " b *pixels"], predicted: Int[Tensor, " b *pixels"], segments: int | None, slots: int
 ) -> Int64[Tensor, "b segments slots"]:
-    """Pixels of each image with true label i and predicted label j, without a loop over images or labels.
+    """Number of pixels of each image with true label i and predicted label j.
 
-    Without a number of `segments` there are as many as the batch's largest true label asks for.
+    If `segments` is None, the largest true label of the batch decides it.
     """
     segments = _check_labels("true", truth, segments)
     _check_labels("predicted", predicted, slots)
@@ -25,19 +25,27 @@ def contingency(
 
 
 def mask_contingency(labels: Int[Tensor, "b h w"], masks: Float[Tensor, "b k h w"]) -> Int64[Tensor, "b segments k"]:
-    """Contingency table of true labels and of masks made hard."""
+    """Contingency table of true labels and hard masks."""
     return contingency(labels, hard_labels(masks), None, masks.shape[1])
 
 
 def hard_labels(masks: Float[Tensor, "b k h w"]) -> Int64[Tensor, "b h w"]:
-    """The slot with the largest mask at each pixel; the first of several equal ones."""
+    """The slot with the largest mask at each pixel; the first of equal ones."""
     # max, because argmax takes five times as long over a dimension that is not the last.
     return masks.max(1).indices
 
 
 def is_labelled(labels: Int[Tensor, "b h w"]) -> Bool[Tensor, " b"]:
-    """Whether an image's true segments are known."""
+    """Whether each image has labels."""
     return (labels != UNLABELLED).flatten(1).any(1)
+
+
+def slots_with_pixels(
+    table: Int[Tensor, "b segments slots"], in_use: Bool[Tensor, "b slots"] | None = None
+) -> Int64[Tensor, " b"]:
+    """Number of slots of each image that are in use and own at least one pixel."""
+    owning = table.sum(1) > 0
+    return (owning if in_use is None else owning & in_use).sum(1)
 
 
 def _check_labels(name: str, labels: Tensor, count: int | None) -> int:

@@ -12,8 +12,8 @@ def segmentation_covering(
 ) -> Float64[Tensor, " b"]:
     """Mean over the true segments of the best IoU that any predicted segment has with them.
 
-    Segments with one of the first `ignored` labels are not counted, but predicted segments keep their pixels there,
-    so that spilling over is punished. `by_area` weighs segments by their size. NaN for an image without segments.
+    Segments of the first `ignored` labels do not count, but predicted segments keep their pixels there, so that
+    a mask that spills over scores less. `by_area` weights segments by their size. NaN for an image without segments.
     """
     size = table.sum(2)[:, ignored:].double()
     weight = size if by_area else (size > 0).double()

@@ -1,6 +1,6 @@
-"""IoU, Dice and mean best overlap of the foreground, with and without an oracle that chooses its slot.
+"""IoU, Dice and mean best overlap of the foreground, with and without an oracle that chooses the slot.
 
-The foreground is everything but the first `background_labels` true labels. All scores are NaN for images without any.
+The foreground is everything but the first `background_labels` true labels. Images without foreground score NaN.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ EPSILON = 1e-8
 
 
 class Overlap(NamedTuple):
-    """How well two regions agree, from 0 to 1."""
+    """Agreement of two regions, from 0 to 1."""
 
     iou: Float64[Tensor, " *b"]
     dice: Float64[Tensor, " *b"]
 
 
 def best_slot_overlap(table: Int[Tensor, "b segments slots"], background_labels: int = 1) -> Overlap:
-    """Foreground against the slot that fits it best, chosen with the truth, and for each of the two scores apart."""
+    """Overlap of the foreground with its best slot; the ground truth chooses the slot, for IoU and Dice separately."""
     inside = _foreground(table, background_labels)
     best = _best_slot(inside, _sizes(table))
     return Overlap(*(_where_any(inside, score) for score in best))
@@ -47,7 +47,7 @@ def both_regions_overlap(table: Int[Tensor, "b segments slots"], background_labe
 def united_overlap(
     table: Int[Tensor, "b segments slots"], background_slot: Int[Tensor, " b"], background_labels: int = 1
 ) -> Overlap:
-    """Foreground against all slots but the background's, united: no truth is used to choose."""
+    """Overlap of the foreground with the union of all slots but the background's; no oracle."""
     inside, sizes = _foreground(table, background_labels), _sizes(table)
     chosen = background_slot.unsqueeze(1)
     united_inside, united_size = (x.sum(1) - x.gather(1, chosen).squeeze(1) for x in (inside, sizes))
@@ -60,9 +60,9 @@ def mean_best_overlap(
     background_labels: int = 1,
     background_slot: Int[Tensor, " b"] | None = None,
 ) -> Float64[Tensor, " b"]:
-    """Mean over the objects of the best IoU that any slot has with them; `background_slot` may be none of these.
+    """Mean over the objects of the best IoU of any slot except `background_slot`.
 
-    Without `background_slot` this is the segmentation covering of the foreground, under the name it has elsewhere.
+    If that is None, this is the segmentation covering of the foreground under its other name.
     """
     iou = pairwise_iou(table)
     if background_slot is not None:
@@ -73,10 +73,10 @@ def mean_best_overlap(
 
 
 def border_slot(predicted: Int[Tensor, "b h w"], slots: int) -> Int64[Tensor, " b"]:
-    """The slot that is taken for the background: the one with most pixels along the image's border.
+    """The presumed background slot: the one with most pixels along the image's border.
 
-    Objects of interest are seldom cut by the border, while they may well fill most of the image. Of slots with equal
-    shares of the border the larger one is taken, of equally large ones the first.
+    The border seldom cuts an object of interest, although the object may fill most of the image. Ties go to the larger
+    slot, then to the first.
     """
     height, width = predicted.shape[1:]
     edge = torch.ones(height, width, dtype=torch.bool, device=predicted.device)
@@ -103,7 +103,7 @@ def _best_slot(inside: Tensor, sizes: Tensor) -> Overlap:
 
 
 def _overlap(inside: Tensor, size: Tensor, region: Tensor) -> Overlap:
-    """Overlap of segments of some size with a region of another, of which `inside` pixels are common."""
+    """Overlap of segments of `size` pixels with a region, of which they share `inside` pixels."""
     iou = (inside + EPSILON) / (size + region - inside + EPSILON)
     dice = (2 * inside + EPSILON) / (size + region + EPSILON)
     return Overlap(iou, dice)

@@ -1,4 +1,4 @@
-"""How far a reconstruction is from its image."""
+"""Error of reconstructions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 
-def reconstruction_error(mixture: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]) -> Float64[Tensor, " b"]:
-    """Mean squared error of each image, after colours are clamped to [0, 1]."""
-    return (mixture.clamp(0, 1) - images).double().square().mean((1, 2, 3))
+def reconstruction_error(
+    reconstruction: Float[Tensor, "b c h w"], images: Float[Tensor, "b c h w"]
+) -> Float64[Tensor, " b"]:
+    """Mean squared error of each image; the reconstruction is clamped to [0, 1]."""
+    return (reconstruction.clamp(0, 1) - images).double().square().mean((1, 2, 3))

@@ -1,4 +1,4 @@
-"""SLATE's decoder (Singh et al., 2022): a discrete autoencoder gives the words, a transformer tells the picture."""
+"""SLATE's decoder (Singh et al., 2022): a discrete autoencoder of tokens, and a transformer that predicts them."""
 
 from cocanet.models.tokens.autoencoder import DiscreteAutoencoder
 from cocanet.models.tokens.decoder import TokenDecoder

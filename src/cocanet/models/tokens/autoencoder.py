@@ -17,9 +17,9 @@ class ConvBlock(nn.Sequential):
 
     def __init__(self, inputs: int, outputs: int, kernel: int = 1, stride: int = 1) -> None:
         padding = kernel // 2 if stride == 1 else 0
-        look = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, bias=False)
-        nn.init.kaiming_uniform_(look.weight, nonlinearity="relu")
-        super().__init__(look, nn.GroupNorm(1, outputs), nn.ReLU(inplace=True))
+        layer = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=padding, bias=False)
+        nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
+        super().__init__(layer, nn.GroupNorm(1, outputs), nn.ReLU(inplace=True))
 
 
 class DiscreteAutoencoder(nn.Module):
@@ -27,14 +27,14 @@ class DiscreteAutoencoder(nn.Module):
 
     def __init__(self, config: TokenDecoderConfig) -> None:
         super().__init__()
-        words, width, kernel = config.vocabulary, config.channels, config.kernel
+        vocabulary, width, kernel = config.vocabulary, config.channels, config.kernel
         self.encoder = nn.Sequential(
             ConvBlock(3, width, TOKEN_SIDE, stride=TOKEN_SIDE),
             *(ConvBlock(width, width, kernel) for _ in range(HIDDEN_LAYERS)),
-            conv(width, words, 1),
+            conv(width, vocabulary, 1),
         )
         self.decoder = nn.Sequential(
-            ConvBlock(words, width),
+            ConvBlock(vocabulary, width),
             *_enlarging(width, (3, kernel, 1)),
             *_enlarging(width, (3, 1, 1)),
             conv(width, 3, 1),
@@ -44,16 +44,16 @@ class DiscreteAutoencoder(nn.Module):
         out: Tensor = self.encoder(images)
         return out.log_softmax(1)
 
-    def paint(self, tokens: Float[Tensor, "b v h w"]) -> Float[Tensor, "b 3 height width"]:
+    def decode(self, tokens: Float[Tensor, "b v h w"]) -> Float[Tensor, "b 3 height width"]:
         """Images of tokens, each a distribution over the vocabulary."""
         out: Tensor = self.decoder(tokens)
         return out
 
-    def paint_words(self, words: Int[Tensor, "b h w"]) -> Float[Tensor, "b 3 height width"]:
-        """Images of tokens, each one word."""
+    def decode_tokens(self, tokens: Int[Tensor, "b h w"]) -> Float[Tensor, "b 3 height width"]:
+        """Images of tokens, one per cell."""
         first: nn.Conv2d = self.decoder[0][0]  # type: ignore[index, assignment]
-        one_hot = nn.functional.one_hot(words, first.in_channels)
-        return self.paint(one_hot.permute(0, 3, 1, 2).to(first.weight.dtype))
+        one_hot = nn.functional.one_hot(tokens, first.in_channels)
+        return self.decode(one_hot.permute(0, 3, 1, 2).to(first.weight.dtype))
 
 
 def _enlarging(width: int, kernels: tuple[int, ...]) -> list[nn.Module]:
@@ -65,7 +65,7 @@ def _enlarging(width: int, kernels: tuple[int, ...]) -> list[nn.Module]:
 def soft_choice(
     logits: Float[Tensor, "b v h w"], noise: Float[Tensor, "b v h w"], temperature: Tensor | float
 ) -> Float[Tensor, "b v h w"]:
-    """A Gumbel-softmax sample of a word for every token: softmax((logits + noise) / temperature)."""
+    """A Gumbel-softmax sample of a token for every cell: softmax((logits + noise) / temperature)."""
     return ((logits + noise) / temperature).softmax(1)
 
 

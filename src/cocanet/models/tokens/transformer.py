@@ -51,14 +51,14 @@ class Heads(nn.Module):
         return rearrange(x, "b n (h e) -> b h n e", h=self.heads)
 
 
-class Told(NamedTuple):
-    """What a block, or all of them, make of tokens."""
+class Prediction(NamedTuple):
+    """Output of one block, or of all of them."""
 
     features: Float[Tensor, "b n d"]
     attention: Float[Tensor, "b k n"]
-    """How much each token looked at each slot, the mean over heads and blocks; sums to 1 over the slots."""
+    """Attention of each token to each slot, the mean over heads and blocks; sums to 1 over the slots."""
     past: tuple[Memory, ...]
-    """What later tokens will attend to, by block."""
+    """Keys and values for later tokens, by block."""
 
 
 class Block(nn.Module):
@@ -78,7 +78,7 @@ class Block(nn.Module):
 
     def forward(
         self, x: Float[Tensor, "b n d"], slots: Memory, in_use: Bool[Tensor, "b k"], past: Memory | None
-    ) -> Told:
+    ) -> Prediction:
         of_tokens, of_slots, of_mlp = self.norms
         normed = of_tokens(x)
         if self.first:
@@ -90,7 +90,7 @@ class Block(nn.Module):
         attention = _attention(self.slots.ask(of_slots(x)), slots.keys, in_use)
         x = x + self.dropout(self.slots.answer(attention @ slots.values))
         x = x + self.dropout(self.outer(F.relu_(self.inner(of_mlp(x)))))
-        return Told(x, rearrange(attention.mean(1), "b n k -> b k n"), (seen,))
+        return Prediction(x, rearrange(attention.mean(1), "b n k -> b k n"), (seen,))
 
 
 def _attention(
@@ -122,13 +122,13 @@ class Transformer(nn.Module):
         slots: list[Memory],
         in_use: Bool[Tensor, "b k"],
         past: tuple[Memory, ...] | None = None,
-    ) -> Told:
+    ) -> Prediction:
         """With the `past` of the tokens before, `x` is the one token that comes next."""
         attention: list[Tensor] = []
         memories: list[Memory] = []
         for number, block in enumerate(self.blocks):
-            told: Told = block(x, slots[number], in_use, None if past is None else past[number])
-            x = told.features
-            attention.append(told.attention)
-            memories.extend(told.past)
-        return Told(self.norm(x), torch.stack(attention).mean(0), tuple(memories))
+            predicted: Prediction = block(x, slots[number], in_use, None if past is None else past[number])
+            x = predicted.features
+            attention.append(predicted.attention)
+            memories.extend(predicted.past)
+        return Prediction(self.norm(x), torch.stack(attention).mean(0), tuple(memories))

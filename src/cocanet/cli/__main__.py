@@ -1,3 +1,0 @@
-from cocanet.cli import main
-
-main()

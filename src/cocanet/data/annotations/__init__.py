@@ -1,0 +1,1 @@
+"""Masks as annotation formats hold them: run lengths and polygons."""

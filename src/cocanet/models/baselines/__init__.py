@@ -1,0 +1,1 @@
+"""The paper's baselines, each written from its own paper."""

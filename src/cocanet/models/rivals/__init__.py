@@ -1,1 +1,0 @@
-"""The paper's rivals, each written from its own paper."""

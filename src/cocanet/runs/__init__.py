@@ -1,1 +1,0 @@
-"""What a training leaves behind: its folder, its checkpoints and its journal."""
