@@ -184,3 +184,9 @@ def test_stores_of_any_size_are_resized(tmp_path, capsys):
     settings = RunFolder(tmp_path / "run").read_settings()
     assert settings.preset.model.image_size == (32, 48)
     assert settings.preset.data.resize
+
+
+def test_a_misspelt_flag_is_found_before_the_import(pictures, cache, capsys):
+    error = refused(capsys, "--data", str(pictures), "--size", "32", "--slots", "3", "--model.dimm", "16")
+    assert "--model.dim" in error
+    assert not cache.exists()

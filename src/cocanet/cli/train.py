@@ -237,6 +237,7 @@ def _parse_auto(flags: list[str]) -> Train:
         from cocanet.io.run_folder import check_new
 
         check_new(folders[0])
+    check_flags(flags, given)
     store = import_images(given.data, given.size, given.fit)
     choice = choose_for(given.data, given.slots, store)
     chosen = _cli(flags, _for_own_images(defaults(choice.preset)))
@@ -275,6 +276,14 @@ def check_images(data: Path) -> None:
     from cocanet.data.cache import check_folder
 
     check_folder(data)
+
+
+def check_flags(flags: list[str], given: AutoFlags) -> None:
+    """A misspelt flag is found before a folder of photographs is imported."""
+    from cocanet.data.cache import is_store
+
+    if given.data is not None and not is_store(given.data):
+        _cli(flags, _for_own_images(defaults(choose((given.size, given.size), given.slots or SLOTS).preset)))
 
 
 def choose_for(data: Path, slots: int | None, store: Path) -> Choice:

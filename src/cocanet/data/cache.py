@@ -45,13 +45,18 @@ def check_folder(data: Path) -> None:
         raise ValueError(f"{data} is not a folder; expected a folder of images or a store")
 
 
+def is_store(data: Path) -> bool:
+    """Whether a folder is a store, or holds the stores of a data set's splits."""
+    return any((data / name / META).exists() for name in (".", "train"))
+
+
 def cached_images(data: Path, size: int, progress: Progress = QUIET, *, fit: Fit = "stretch") -> Path:
     """The user's store, or the store in the cache to which a folder of images was imported.
 
     Damaged images are left out.
     """
     check_folder(data)
-    if any((data / name / META).exists() for name in (".", "train")):
+    if is_store(data):
         return data
     source = open_source("folder", data, size=size, fit=fit)
     newest = max(path.stat().st_mtime_ns for path in data.rglob("*"))

@@ -5,7 +5,8 @@ the paper's preset. Beyond the paper are
 
 - a resolution curriculum: a run begins with images of about 32 pixels a side, and doubles them up to their full size;
 - Muon for weight matrices;
-- a slot-centric decoder: a slot is decoded about its own centre, and knows the shape of its mask;
+- a slot-centric decoder: a slot is decoded about its own centre, and knows the shape of its mask. Its colours vary
+  slowly, so that an edge in the image needs an edge of a mask;
 - a pointwise backbone and decoder, one attention block in the first level, and a loss on a sample of the pixels.
 """
 
@@ -46,19 +47,18 @@ FEWER = 8
 """A stage has this many times fewer steps than the one before. A step at twice the side costs four times as much, so
 each stage takes half as long as the one before."""
 DECODER_LAYERS = (*[ConvConfig(channels=64, kernel=1)] * 4, ConvConfig(channels=4, kernel=1))
-OCTAVES = 4
+OCTAVES, COLOUR_OCTAVES = 4, 1
 
 
 def with_fast_recipe(preset: Preset) -> Preset:
     """The preset's model and data, trained by the fast recipe."""
     model = as_coca_net(preset)
     broadcast_decoder(model)
-    fast = replace(
-        model,
-        backbone=replace(model.backbone, kernel=1, input_gamma=0.5),
-        levels=_levels(model),
-        decoder=DecoderConfig(model.image_size, DECODER_LAYERS, octaves=OCTAVES, frame="slot"),
+    decoder = DecoderConfig(
+        model.image_size, DECODER_LAYERS, octaves=OCTAVES, frame="slot", colour_octaves=COLOUR_OCTAVES
     )
+    backbone = replace(model.backbone, kernel=1, input_gamma=0.5)
+    fast = replace(model, backbone=backbone, levels=_levels(model), decoder=decoder)
     train = TrainConfig(steps=STEPS, batch_size=BATCH, stages=curriculum(fast), clip_norm=1.0, crop_padding=0)
     return replace(preset, name=f"{preset.name}-fast", model=fast, train=train)
 
