@@ -3,7 +3,8 @@
 Each data set is trained with its `-fast` preset and validated as it goes. Once the encoder masks reach the paper's
 encoder ARI-FG and mSC-FG on validation scenes, the frozen test split decides; until it agrees, training goes on. Scores
 count as reached when they round to the paper's two digits. The decoder's time is that of its ARI-FG alone. Evaluation
-is not part of the time, validation is.
+is not part of the time, validation is. `--finished RUN…` gives rows of runs that have ended: each is scored once, and
+its time is an upper bound, `≤`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class Choices:
     """Length of each run, to which the stages and schedules are fitted."""
     seed: int = 0
     out: Path = Path("runs/time-to-paper")
+    finished: tuple[Path, ...] = ()
+    """Runs of fast presets that have ended, to score instead of training."""
 
 
 class UntilReached(ConsoleProgress):
@@ -72,15 +75,20 @@ def paper_scores(data_set: str, names: tuple[str, ...]) -> dict[str, float]:
     return {name: row[name].mean for name in names}
 
 
+def goals_of(data_set: str) -> dict[str, dict[str, float]]:
+    return {"encoder": paper_scores(data_set, ENCODER), "decoder": paper_scores(data_set, DECODER)}
+
+
 def time_to_paper(data_set: str, choices: Choices) -> str:
     """Train until the test split agrees or the minutes are spent; returns the row of the leaderboard."""
     run = RunConfig(seed=choices.seed, minutes=choices.minutes, accelerator="cpu")
     settings = Settings(presets.find(f"{data_set}-fast"), run, DataChoice())
     folder = RunFolder(choices.out / data_set / f"seed-{choices.seed}")
-    goals = {"encoder": paper_scores(data_set, ENCODER), "decoder": paper_scores(data_set, DECODER)}
-    minutes: dict[str, float] = {}
+    command = f"python -m benchmarks.time_to_paper {data_set} --minutes {choices.minutes:g} --seed {choices.seed}"
+    goals = goals_of(data_set)
+    times: dict[str, str] = {}
     while True:
-        missing = next(side for side in goals if side not in minutes)
+        missing = next(side for side in goals if side not in times)
         try:
             finished = train(settings, folder.path, resume=True, progress=UntilReached(goals[missing])).finished
         except Stopped:
@@ -88,24 +96,30 @@ def time_to_paper(data_set: str, choices: Choices) -> str:
         state = read_checkpoint(folder.last).state
         scores = evaluate_trained(folder.path, EvaluationSettings()).scores
         for side, goal in goals.items():
-            if side not in minutes and reached(scores, goal):
-                minutes[side] = state.seconds / 60
-        if finished or len(minutes) == len(goals):
-            return leaderboard_row(data_set, choices, scores, minutes, state)
+            if side not in times and reached(scores, goal):
+                times[side] = f"{state.seconds / 60:.1f}"
+        if finished or len(times) == len(goals):
+            return leaderboard_row(command, scores, times, state)
+
+
+def row_of_finished(path: Path) -> str:
+    """The row of a run that has ended, by its scores at the end."""
+    folder = RunFolder(path)
+    preset = folder.read_settings().preset
+    scores = evaluate_trained(path, EvaluationSettings()).scores
+    state = read_checkpoint(folder.last).state
+    goals = goals_of(preset.name.removesuffix("-fast"))
+    times = {side: f"≤ {state.seconds / 60:.1f}" for side, goal in goals.items() if reached(scores, goal)}
+    return leaderboard_row(f"coca train {preset.name} --steps {state.step}", scores, times, state)
 
 
 def leaderboard_row(
-    data_set: str,
-    choices: Choices,
-    scores: Mapping[str, float | None],
-    minutes: Mapping[str, float],
-    state: TrainState,
+    command: str, scores: Mapping[str, float | None], times: Mapping[str, str], state: TrainState
 ) -> str:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    command = f"`python -m benchmarks.time_to_paper {data_set} --minutes {choices.minutes:g} --seed {choices.seed}`"
-    times = [f"{minutes[side]:.1f}" if side in minutes else "not reached" for side in ("encoder", "decoder")]
+    reached_in = [times.get(side, f"not in {state.seconds / 60:.0f}") for side in ("encoder", "decoder")]
     shown = [f"{scores[name] or 0.0:.3f}" for name in (*ENCODER, *DECODER)]
-    return f"| {' | '.join((f'{date.today()}', commit, command, *times, f'{state.images:,}', *shown))} |"
+    return f"| {' | '.join((f'{date.today()}', commit, f'`{command}`', *reached_in, f'{state.images:,}', *shown))} |"
 
 
 def main() -> None:
@@ -113,7 +127,11 @@ def main() -> None:
     unknown = [name for name in choices.data_sets if name not in DATA_SETS]
     if unknown:
         raise SystemExit(f"unknown data set {unknown[0]!r}: there are {', '.join(DATA_SETS)}")
-    for data_set in choices.data_sets:
+    if choices.finished:
+        print(COLUMNS)
+    for path in choices.finished:
+        print(row_of_finished(path), flush=True)
+    for data_set in () if choices.finished else choices.data_sets:
         print(f"\n{data_set}\n{COLUMNS}\n{time_to_paper(data_set, choices)}", flush=True)
 
 

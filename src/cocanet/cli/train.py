@@ -280,9 +280,9 @@ def check_images(data: Path) -> None:
 
 def check_flags(flags: list[str], given: AutoFlags) -> None:
     """A misspelt flag is found before a folder of photographs is imported."""
-    from cocanet.data.cache import is_store
+    from cocanet.data.cache import holds_stores
 
-    if given.data is not None and not is_store(given.data):
+    if given.data is not None and not holds_stores(given.data):
         _cli(flags, _for_own_images(defaults(choose((given.size, given.size), given.slots or SLOTS).preset)))
 
 

@@ -11,7 +11,7 @@ from cocanet.data.loader import GatherSource
 from cocanet.data.readers import OWN, open_source
 from cocanet.data.sample import Source
 from cocanet.data.store import Store
-from cocanet.data.store_format import META, read_meta
+from cocanet.data.store_format import META, is_store, read_meta
 from cocanet.data.store_writer import write_store
 from cocanet.progress import QUIET, Progress
 from cocanet.words import plural
@@ -45,9 +45,9 @@ def check_folder(data: Path) -> None:
         raise ValueError(f"{data} is not a folder; expected a folder of images or a store")
 
 
-def is_store(data: Path) -> bool:
+def holds_stores(data: Path) -> bool:
     """Whether a folder is a store, or holds the stores of a data set's splits."""
-    return any((data / name / META).exists() for name in (".", "train"))
+    return is_store(data) or is_store(data / "train")
 
 
 def cached_images(data: Path, size: int, progress: Progress = QUIET, *, fit: Fit = "stretch") -> Path:
@@ -56,7 +56,7 @@ def cached_images(data: Path, size: int, progress: Progress = QUIET, *, fit: Fit
     Damaged images are left out.
     """
     check_folder(data)
-    if is_store(data):
+    if holds_stores(data):
         return data
     source = open_source("folder", data, size=size, fit=fit)
     newest = max(path.stat().st_mtime_ns for path in data.rglob("*"))
