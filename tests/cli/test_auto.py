@@ -188,5 +188,6 @@ def test_stores_of_any_size_are_resized(tmp_path, capsys):
 
 def test_a_misspelt_flag_is_found_before_the_import(pictures, cache, capsys):
     error = refused(capsys, "--data", str(pictures), "--size", "32", "--slots", "3", "--model.dimm", "16")
-    assert "--model.dim" in error
+    assert "unknown flag '--model.dimm': did you mean --model.dim?" in error
+    assert "`coca train auto --help`" in error
     assert not cache.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import tyro
@@ -58,7 +59,7 @@ def _in_one_line(box: str, prog: str, help_of: Any, arguments: list[str]) -> str
 
 def _unrecognised(words: list[str], prog: str, help_of: Any, arguments: list[str]) -> str:
     """The nearest flag of the command whose word was not understood."""
-    command = [word for word in arguments[: arguments.index(words[0])] if not word.startswith("-")]
+    command = list(takewhile(lambda word: not word.startswith("-") and word != words[0], arguments))
     shown, commands = help_of(command[:2] if command[:1] == ["data"] else command[:1])
     name = " ".join((prog, *commands))
     flag = next((word for word in words if word.startswith("-")), None)
