@@ -34,6 +34,8 @@ class Choices:
     seed: int = 0
     rows: tuple[str, ...] = ()
     """Rows by their first words; all of them if left out."""
+    images: int | None = None
+    """Scenes to generate for training; those of `coca train` if left out."""
     out: Path = Path("runs/ablations")
 
 
@@ -87,10 +89,10 @@ ROWS: dict[str, Callable[[Preset], Preset]] = {
 }
 
 
-def scores(preset: Preset, seed: int, folder: Path) -> dict[str, float]:
+def scores(preset: Preset, chosen: Choices, folder: Path) -> dict[str, float]:
     """Scores of the last validation of a run, which is trained or resumed first."""
-    run = RunConfig(seed=seed, accelerator="cpu", validate_every=preset.train.steps)
-    train(Settings(preset, run, DataChoice()), folder, resume=True)
+    run = RunConfig(seed=chosen.seed, accelerator="cpu", validate_every=preset.train.steps)
+    train(Settings(preset, run, DataChoice(images=chosen.images)), folder, resume=True)
     last = [line for line in journal.read(RunFolder(folder).metrics) if line["kind"] == "validation"][-1]
     found: dict[str, float] = last["scores"]
     return found
@@ -106,7 +108,7 @@ def main() -> None:
             if chosen.rows and not row.startswith(chosen.rows):
                 continue
             folder = chosen.out / data_set / row.replace(" ", "-").replace("'", "") / f"seed-{chosen.seed}"
-            found = scores(change(recipe), chosen.seed, folder)
+            found = scores(change(recipe), chosen, folder)
             cells = [row, *(f"{found[name]:.3f}" for name in (*ENCODER, *DECODER)), f"{found['mse']:.4f}"]
             print(f"| {' | '.join(cells)} |", flush=True)
 

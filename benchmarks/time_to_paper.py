@@ -47,6 +47,8 @@ class Choices:
     minutes: float = 60.0
     """Length of each run, to which the stages and schedules are fitted."""
     seed: int = 0
+    images: int | None = None
+    """Scenes to generate for training; those of `coca train` if left out."""
     out: Path = Path("runs/time-to-paper")
     finished: tuple[Path, ...] = ()
     """Runs of fast presets that have ended, to score instead of training."""
@@ -82,7 +84,7 @@ def goals_of(data_set: str) -> dict[str, dict[str, float]]:
 def time_to_paper(data_set: str, choices: Choices) -> str:
     """Train until the test split agrees or the minutes are spent; returns the row of the leaderboard."""
     run = RunConfig(seed=choices.seed, minutes=choices.minutes, accelerator="cpu")
-    settings = Settings(presets.find(f"{data_set}-fast"), run, DataChoice())
+    settings = Settings(presets.find(f"{data_set}-fast"), run, DataChoice(images=choices.images))
     folder = RunFolder(choices.out / data_set / f"seed-{choices.seed}")
     command = f"python -m benchmarks.time_to_paper {data_set} --minutes {choices.minutes:g} --seed {choices.seed}"
     goals = goals_of(data_set)
