@@ -49,6 +49,8 @@ class Choices:
     seed: int = 0
     images: int | None = None
     """Scenes to generate for training; those of `coca train` if left out."""
+    first: int | None = None
+    """Score only so many images of the test split."""
     out: Path = Path("runs/time-to-paper")
     finished: tuple[Path, ...] = ()
     """Runs of fast presets that have ended, to score instead of training."""
@@ -96,7 +98,7 @@ def time_to_paper(data_set: str, choices: Choices) -> str:
         except Stopped:
             finished = False
         state = read_checkpoint(folder.last).state
-        scores = evaluate_trained(folder.path, EvaluationSettings()).scores
+        scores = evaluate_trained(folder.path, EvaluationSettings(first=choices.first)).scores
         for side, goal in goals.items():
             if side not in times and reached(scores, goal):
                 times[side] = f"{state.seconds / 60:.1f}"
@@ -104,11 +106,11 @@ def time_to_paper(data_set: str, choices: Choices) -> str:
             return leaderboard_row(command, scores, times, state)
 
 
-def row_of_finished(path: Path) -> str:
+def row_of_finished(path: Path, first: int | None) -> str:
     """The row of a run that has ended, by its scores at the end."""
     folder = RunFolder(path)
     preset = folder.read_settings().preset
-    scores = evaluate_trained(path, EvaluationSettings()).scores
+    scores = evaluate_trained(path, EvaluationSettings(first=first)).scores
     state = read_checkpoint(folder.last).state
     goals = goals_of(preset.name.removesuffix("-fast"))
     times = {side: f"≤ {state.seconds / 60:.1f}" for side, goal in goals.items() if reached(scores, goal)}
@@ -132,7 +134,7 @@ def main() -> None:
     if choices.finished:
         print(COLUMNS)
     for path in choices.finished:
-        print(row_of_finished(path), flush=True)
+        print(row_of_finished(path, choices.first), flush=True)
     for data_set in () if choices.finished else choices.data_sets:
         print(f"\n{data_set}\n{COLUMNS}\n{time_to_paper(data_set, choices)}", flush=True)
 

@@ -38,6 +38,8 @@ class Ship:
     """The command that trained it."""
     data: Path | None = None
     """For photographs: the folder with the store `test`."""
+    first: int | None = None
+    """Score only so many images of the test split."""
     published: Path | None = None
     """A store of published images to score the weights on as well."""
     remarks: str = ""
@@ -57,7 +59,7 @@ def ship(chosen: Ship, root: Path = ROOT) -> Path:
     for folder in (weights.parent, cards):
         folder.mkdir(parents=True, exist_ok=True)
     write_weights(weights, last.preset, last.weights, notes)
-    result = _score(weights, chosen.data, baselines=True)
+    result = _score(weights, chosen.data, first=chosen.first, baselines=True)
     scores = {name: result.scores[name] for name in result.shown}
     write_weights(weights, last.preset, last.weights, notes | {"scores": scores})
     write_report((chosen.run,), chosen.run / "report", evaluate=False)
@@ -79,9 +81,12 @@ def ship(chosen: Ship, root: Path = ROOT) -> Path:
     return page
 
 
-def _score(weights: Path, data: Path | None, *, baselines: bool = False) -> Evaluation:
+def _score(
+    weights: Path, data: Path | None, *, first: int | None = None, baselines: bool = False
+) -> Evaluation:
     """The scores of the network's own masks: nothing is refined."""
-    return evaluate_trained(weights, EvaluationSettings(data=data, baselines=baselines), ConsoleProgress())
+    settings = EvaluationSettings(data=data, first=first, baselines=baselines)
+    return evaluate_trained(weights, settings, ConsoleProgress())
 
 
 if __name__ == "__main__":

@@ -96,6 +96,17 @@ def test_scores_are_those_of_the_protocol_on_the_frozen_split(run):
     assert not found.data.elsewhere
 
 
+def test_the_first_images_of_a_split_are_scored_alone(run, squares, on_squares):
+    found = evaluate_trained(run, EvaluationSettings(data=squares, first=3))
+    assert found.images == 3
+    assert found.data.description.startswith("the first 3 of ")
+    assert found.data.sha256 != on_squares.data.sha256
+    for name, every in on_squares.per_image.items():
+        np.testing.assert_allclose(found.per_image[name], every[:3], atol=1e-6)
+    with pytest.raises(ValueError, match="--first is 0; expected the number of images"):
+        EvaluationSettings(first=0)
+
+
 def test_files_hold_the_scores_of_every_image_and_the_worst(run, tmp_path):
     found = run_evaluation(run, EvaluationSettings(), out=tmp_path, json_file=str(tmp_path / "new" / "copy.json"))
     assert (tmp_path / "new" / "copy.json").read_text() == (tmp_path / FILE).read_text()

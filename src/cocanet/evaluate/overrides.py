@@ -13,6 +13,8 @@ class EvaluationSettings:
 
     data: Path | None = None
     """A store of images; the test split of what the run was trained on if left out."""
+    first: int | None = None
+    """Score only this many images, the first of the split; all of them if left out."""
     checkpoint: Literal["last", "best"] = "last"
     """Which weights of the run."""
     slots: int | None = None
@@ -36,6 +38,8 @@ class EvaluationSettings:
     """Device to run on: cpu, cuda, cuda:1, mps."""
 
     def __post_init__(self) -> None:
+        if self.first is not None and self.first < 1:
+            raise ValueError(f"--first is {self.first}; expected the number of images to score, 1 or more")
         if self.paper_empty_foreground and self.skip_empty_foreground:
             raise ValueError("--paper-empty-foreground and --skip-empty-foreground exclude each other; expected one")
 

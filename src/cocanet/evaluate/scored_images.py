@@ -41,9 +41,17 @@ class ScoredImages:
 
 
 def choose_images(
-    preset: Preset, trained_on: Path | None, given: Path | None, progress: Progress = QUIET
+    preset: Preset,
+    trained_on: Path | None,
+    given: Path | None,
+    progress: Progress = QUIET,
+    *,
+    first: int | None = None,
 ) -> tuple[Images, ScoredImages]:
-    """The images of the folder that was given, or the test split of what the run was trained on."""
+    """The images of the folder that was given, or the test split of what the run was trained on.
+
+    `first` leaves only so many of them.
+    """
     if given is not None:
         path, (images, description) = given, _from_folder(given, preset, trained_on)
     elif trained_on is not None:
@@ -55,6 +63,7 @@ def choose_images(
     else:
         images, name = open_split(preset.data, "test", progress=progress), data_set_of(preset.data)
         description = f"the frozen test split of {name}, {plural(len(images), KINDS['generated'])}"
+        images, description = _first(images, first, description)
         return _described(images, preset, None, name, name, "generated", description)
     assert isinstance(images, Part)
     recipe, count, there = images.store.recipe, len(images), len(images.store)
@@ -65,8 +74,17 @@ def choose_images(
     some = images.start == 0 and count < there
     taken = f"{count:,} of its {there:,} {KINDS[source]}s, the protocol's number" if some else None
     description = f"{description}: {taken or plural(count, KINDS[source])}"
+    images, description = _first(images, first, description)
     images, data = _described(images, preset, path, name, data_set, source, description)
     return images, replace(data, elsewhere=_is_elsewhere(path, trained_on))
+
+
+def _first(images: Images, count: int | None, description: str) -> tuple[Images, str]:
+    """The first so many images, which the description then says."""
+    assert isinstance(images, Part)
+    if count is None or count >= len(images):
+        return images, description
+    return replace(images, stop=images.start + count), f"the first {count:,} of {description}"
 
 
 def _described(
