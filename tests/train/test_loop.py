@@ -143,6 +143,18 @@ def test_a_signal_saves_and_the_run_goes_on_as_if_nothing_had_happened(tmp_path,
     assert_same_run(tmp_path / "run", tmp_path / "whole")
 
 
+def test_a_signal_during_a_validation_is_not_lost(tmp_path, data, monkeypatch):
+    validation = loop.run_validation
+
+    def interrupted(session, done):
+        validation(session, done)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(loop, "run_validation", interrupted)
+    with pytest.raises(Stopped, match="SIGTERM: saved step 3"):
+        train(tiny_settings(data, {"validate_every": 2}), tmp_path / "run")
+
+
 def test_a_resumed_run_that_forgets_its_place_is_noticed(tmp_path, data, monkeypatch):
     """The tests of resuming can fail: without the loader's position the losses differ."""
     train(tiny_settings(data), tmp_path / "whole")

@@ -82,15 +82,19 @@ def fit(session: Session, interrupt: Interrupt) -> None:
     """Run stage after stage until the steps or the minutes are spent, or a signal comes."""
     began = time.monotonic() - session.state.seconds
     session.speed.measure(session.state)
-    while not (session.state.finished or interrupt.signal):
+    stopped = False
+    while not (session.state.finished or stopped):
         number = session.train.position(_done(session)).number
         if number > session.state.stage:
             session.enter_stage(number)
-        fit_stage(session, interrupt, began)
+        stopped = fit_stage(session, interrupt, began)
 
 
-def fit_stage(session: Session, interrupt: Interrupt, began: float) -> None:
-    """The loop of one stage."""
+def fit_stage(session: Session, interrupt: Interrupt, began: float) -> bool:
+    """The loop of one stage; returns whether a signal stopped it, on which all processes agree.
+
+    A signal that comes during a validation or while a checkpoint is saved counts from the next step on.
+    """
     state = session.state
     done = _done(session)
     for batch in session.stage.loader:
@@ -117,9 +121,12 @@ def fit_stage(session: Session, interrupt: Interrupt, began: float) -> None:
                     session.stage.optimiser.optimizer,
                     state,
                 )
-        interrupt.signal = int(stop)
-        if stop or state.finished or session.train.position(done).number > state.stage:
+        if stop:
+            interrupt.signal = int(stop)
+            return True
+        if state.finished or session.train.position(done).number > state.stage:
             break
+    return False
 
 
 def step(session: Session, batch: Batch, done: float) -> tuple[float, float]:
