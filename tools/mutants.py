@@ -121,7 +121,7 @@ def main(options: Mutants) -> int:
         for name in ("src", "tests", "tools"):
             shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", tree)
-        if _fails(tree, sorted({name for mutant in chosen for name in TESTS[mutant.module]})):
+        if _fails(tree, sorted({name for mutant in chosen for name in TESTS[mutant.module]}), silent=False):
             raise SystemExit("the tests fail without any mutant")
         for number, mutant in enumerate(chosen, 1):
             noticed = is_noticed(tree, mutant)
@@ -221,15 +221,14 @@ def is_noticed(tree: Path, mutant: Mutant) -> bool:
         path.write_text(original)
 
 
-def _fails(tree: Path, tests: Sequence[str]) -> bool:
+def _fails(tree: Path, tests: Sequence[str], *, silent: bool = True) -> bool:
     """Run tests on the source in a folder."""
     child = os.fork()  # torch is imported once, for all of them
     if child:
         return os.waitpid(child, 0)[1] != 0
     signal.alarm(SECONDS * len(tests))
-    silent = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(silent, stream)
+    for stream in (1, 2) if silent else ():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     os.chdir(tree)
     # For processes that tests start, too.
     os.environ |= {"PYTHONPATH": os.pathsep.join((str(tree / "src"), str(tree))), "PYTHONDONTWRITEBYTECODE": "1"}
