@@ -114,9 +114,12 @@ class DecoderConfig:
     @property
     def about(self) -> str:
         """The decoder in words, for reports."""
+        words = ["spatial broadcast decoder"]
         if self.frame == "slot":
-            return "slot-centric spatial broadcast decoder; each slot carries the shape of its encoder mask"
-        return "spatial broadcast decoder"
+            words = ["slot-centric spatial broadcast decoder", "each slot carries the shape of its encoder mask"]
+        if self.prior_from is not None:
+            words.append("encoder masks are a prior of its masks")
+        return "; ".join(words)
 
     @property
     def pointwise(self) -> bool:
