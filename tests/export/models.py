@@ -19,7 +19,7 @@ ATTENTIONS = (
 )
 MODELS: dict[str, CocaNetConfig] = {
     "three": THREE,
-    "dynamic": small(levels=ATTENTIONS, norm="image", dynamic=DynamicSlots(scope_threshold=0.3, max_slots=4)),
+    "dynamic": small(levels=ATTENTIONS, norm="image", dynamic=DynamicSlots(scope_threshold=0.5, max_slots=4)),
     "frame": in_slot_frame(small()),
     "tokens": token_net(),
 }
