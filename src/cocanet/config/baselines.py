@@ -60,7 +60,9 @@ class AttentionConfig:
             if not strides or min(strides) < 1:
                 raise ValueError(f"the {name} needs at least one layer and strides of 1 or more; got {strides}")
         if (self.backbone is None) != (self.decoder is None):
-            raise ValueError("a feature decoder goes with a feature backbone and only with it; expected both or neither")
+            raise ValueError(
+                "a feature decoder goes with a feature backbone and only with it; expected both or neither"
+            )
         if self.backbone is not None:
             self.backbone.grid_of(self.image_size)
             return

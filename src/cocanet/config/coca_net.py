@@ -201,7 +201,9 @@ class CocaNetConfig:
 
     def _check_decoder(self) -> None:
         if isinstance(self.decoder, FeatureDecoderConfig) != isinstance(self.backbone, FeatureBackboneConfig):
-            raise ValueError("a feature decoder goes with a feature backbone and only with it; expected both or neither")
+            raise ValueError(
+                "a feature decoder goes with a feature backbone and only with it; expected both or neither"
+            )
         if isinstance(self.decoder, FeatureDecoderConfig):
             return
         if isinstance(self.decoder, TokenDecoderConfig):

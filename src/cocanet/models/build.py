@@ -7,7 +7,14 @@ from typing import overload
 
 import torch
 
-from cocanet.config import CocaNetConfig, FeatureBackboneConfig, FeatureDecoderConfig, ModelConfig, Preset, TokenDecoderConfig
+from cocanet.config import (
+    CocaNetConfig,
+    FeatureBackboneConfig,
+    FeatureDecoderConfig,
+    ModelConfig,
+    Preset,
+    TokenDecoderConfig,
+)
 from cocanet.models.backbone import Backbone
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder, SlotDecoder

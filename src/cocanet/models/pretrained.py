@@ -12,11 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import safetensors.torch
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from jaxtyping import Float
+from jaxtyping import Float, Float16, UInt8
 from torch import Tensor, nn
 
 from cocanet.config.features import EMBEDDED, FeatureBackboneConfig
@@ -81,6 +82,12 @@ class PretrainedFeatures(nn.Module):
         """Numbers in the maps of an image."""
         return sum(shape.values for shape in self.shapes)
 
+    def packed(self, images: UInt8[np.ndarray, "b height width 3"]) -> Float16[np.ndarray, "b n"]:
+        """The maps of stored images as one row each."""
+        planes = torch.from_numpy(images).permute(0, 3, 1, 2).float().div(255)
+        flat = torch.cat([each.flatten(1) for each in self.maps(planes)], 1)
+        return np.asarray(flat.half().numpy())
+
     def unpacked(self, flat: Float[Tensor, "b n"]) -> list[Tensor]:
         """Maps of images that were kept as one row each."""
         ends = [0]
@@ -113,7 +120,7 @@ class PretrainedFeatures(nn.Module):
 class MapNetwork(nn.Module):
     """A pretrained network that returns the chosen maps of images in [0, 1]."""
 
-    def __init__(self, body: nn.Module, strides: list[int | None], colours: tuple[Any, Any], normalised: bool) -> None:
+    def __init__(self, body: nn.Module, strides: list[int], colours: tuple[Any, Any], normalised: bool) -> None:
         super().__init__()
         self.body, self.strides, self.normalised = body, strides, normalised
         for name, values in zip(("mean", "deviation"), colours, strict=True):
@@ -212,8 +219,8 @@ def _timm_network(config: FeatureBackboneConfig, weights: Mapping[str, Any] | No
         body = timm.create_model(config.features, **options)
     strides = body.feature_info.reduction()
     chosen = _chosen(config, strides)
-    known = body.pretrained_cfg if hasattr(body, "pretrained_cfg") else timm.get_pretrained_cfg(config.features).to_dict()
-    return MapNetwork(_ByStride(body, strides), chosen, (known["mean"], known["std"]), normalised=False)
+    known = timm.get_pretrained_cfg(config.features)
+    return MapNetwork(_ByStride(body, strides), chosen, (known.mean, known.std), normalised=False)
 
 
 class _ByStride(nn.Module):
@@ -273,6 +280,5 @@ def _unusable(source: Path, error: Exception) -> ValueError:
     reason = next(iter(str(error).splitlines()), type(error).__name__)
     if source.is_file():
         return ValueError(f"{source} does not hold the weights of this network: {reason}")
-    return ValueError(
-        f"the weights of {source} cannot be downloaded ({reason}); expected a network, or the file {_places(source.name)}"
-    )
+    places = _places(source.name)
+    return ValueError(f"the weights of {source} cannot be downloaded ({reason}); expected them at {places}")

@@ -83,7 +83,9 @@ def feature_parts(config: AttentionConfig, outputs: int) -> tuple[FeatureEncoder
     if config.backbone is None or config.decoder is None:
         return None
     pretrained = PretrainedFeatures(config.backbone)
-    return FeatureEncoder(pretrained, outputs), FeatureDecoder(config.decoder, pretrained, config.image_size, config.dim)
+    return FeatureEncoder(pretrained, outputs), FeatureDecoder(
+        config.decoder, pretrained, config.image_size, config.dim
+    )
 
 
 class SlotUpdate(nn.Module):
