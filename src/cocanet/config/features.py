@@ -1,4 +1,4 @@
-"""Features of a frozen pretrained network: what a hierarchy clusters, and what a decoder predicts, instead of pixels."""
+"""Features of a frozen pretrained network, instead of pixels: what a hierarchy clusters and a decoder predicts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from cocanet.config.checks import by, positive
 
 EMBEDDED = "efficientnet-lite0"
 """The network whose weights come as a package of the extra `features`."""
+LABELS = {EMBEDDED: "with ImageNet's labels"}
+"""Networks that were trained with labels, and which: to be said beside every score."""
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
 """Names that timm gives its models; no path and no address of a hub."""
 

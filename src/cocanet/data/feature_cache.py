@@ -1,7 +1,7 @@
 """Features of a frozen network, computed once and kept beside the store.
 
 A file holds one row of float16 for each image, in the order of the split. Its name is a hash of the images and of the
-network. While it is written it ends in `.part`; a second file says how many rows are done, so that the next run goes on.
+network. While it is written it ends in `.part`, and a second file says how many rows are done: the next run goes on.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ features, as in DINOSAUR (Seitzer et al., 2023). Nothing here knows where an obj
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from cocanet.config import (
@@ -45,12 +44,12 @@ TRAINING = TrainConfig(
 )
 
 
-def coca_net(slots: int, features: str = EMBEDDED) -> CocaNetConfig:
+def coca_net(slots: int, image_size: tuple[int, int] = IMAGE_SIZE) -> CocaNetConfig:
     """COCA-Net on a grid of 32×32 cells."""
     return CocaNetConfig(
-        IMAGE_SIZE,
+        image_size,
         DIM,
-        replace(BACKBONE, features=features),
+        BACKBONE,
         levels=(
             LevelConfig(window=(4, 4), clusters=3, temperature=1.0, depth=1),
             LevelConfig(window=(8, 8), clusters=slots, temperature=2.0, depth=2),
