@@ -23,6 +23,7 @@ from cocanet.evaluate.feature_baselines import feature_methods
 from cocanet.evaluate.methods import Method, Segment
 from cocanet.extras import extra
 from cocanet.metrics.functional.contingency import contingency, hard_labels, is_labelled
+from cocanet.metrics.functional.discovery import localised
 from cocanet.metrics.scores import score_masks
 from cocanet.metrics.table import TABLE
 from cocanet.models.build import build
@@ -109,6 +110,7 @@ def score_baselines(
             found = method.segment(batch.images)
             table = contingency(truth, found, None, int(found.max()) + 1)
             scores = score_masks(table, background_labels)
+            scores["corloc"] = localised(truth, found, table.shape[2], background_labels)
             names = list(scores)
             row.append(torch.stack(list(scores.values()), 1).masked_fill(~labelled[:, None], torch.nan).cpu())
     columns = [dict(zip(names, torch.cat(row).unbind(1), strict=True)) for row in rows]

@@ -28,7 +28,7 @@ from cocanet.evaluate.provenance import Source, provenance
 from cocanet.evaluate.scored_images import ScoredImages, choose_images
 from cocanet.io.run_folder import trained_on
 from cocanet.io.trained import Trained, open_model
-from cocanet.metrics.table import OVERLAPS, SCORES, SLOTS, title
+from cocanet.metrics.table import DISCOVERIES, OVERLAPS, SCORES, SLOTS, title
 from cocanet.paper_scores import paper_row
 from cocanet.progress import QUIET, Progress, Update
 
@@ -87,7 +87,7 @@ def _evaluation(
         preset=preset.name,
         weights=trained.path.name,
         step=trained.step,
-        scores={name: _number(scores.means[name]) for name in SCORES + OVERLAPS},
+        scores={name: _number(scores.means[name]) for name in SCORES + OVERLAPS + DISCOVERIES},
         slots={name: _number(scores.means[name]) for name in SLOTS},
         images=count,
         images_without_foreground=scores.images_without_foreground if data.has_labels else None,
