@@ -7,11 +7,10 @@ network. While it is written it ends in `.part`, and a second file says how many
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Float16, Int, UInt8
@@ -30,8 +29,11 @@ FOLDER = "{}-features"
 SUFFIX = ".f16"
 
 
+@runtime_checkable
 class Network(Protocol):
     """What computes features: `models.pretrained.PretrainedFeatures` is one."""
+
+    def packed(self, images: UInt8[np.ndarray, "b h w 3"]) -> Float16[np.ndarray, "b n"]: ...
 
     @property
     def values(self) -> int: ...
@@ -69,7 +71,6 @@ def with_features(
     images: Images,
     store: Path | None,
     network: Network,
-    compute: Callable[[UInt8[np.ndarray, "b h w 3"]], Float16[np.ndarray, "b n"]],
     progress: Progress = QUIET,
 ) -> Images:
     """The images with their features, which are computed first where they are not kept yet.
@@ -87,7 +88,7 @@ def with_features(
         with ExitStack() as holding:
             holding.enter_context(hold(path.with_suffix(".lock"), "is being filled with features"))
             _make_room(folder, path, count * row)
-            _fill(path, images, (count, network.values), compute, progress)
+            _fill(path, images, (count, network.values), network, progress)
     return WithFeatures(images, np.memmap(path, np.float16, "r", shape=(count, network.values)).view(np.ndarray))
 
 
@@ -95,7 +96,7 @@ def _fill(
     path: Path,
     images: Images,
     shape: tuple[int, int],
-    compute: Callable[[UInt8[np.ndarray, "b h w 3"]], Float16[np.ndarray, "b n"]],
+    network: Network,
     progress: Progress,
 ) -> None:
     part, note = path.with_suffix(".part"), path.with_suffix(".done")
@@ -107,7 +108,7 @@ def _fill(
     with progress.bar("features", shape[0]) as show:
         for start in range(done, shape[0], BLOCK):
             stop = min(start + BLOCK, shape[0])
-            rows[start:stop] = compute(images.gather(np.arange(start, stop))[0])
+            rows[start:stop] = network.packed(images.gather(np.arange(start, stop))[0])
             rows.flush()
             write_atomically(note, [str(stop).encode()])
             show(stop)

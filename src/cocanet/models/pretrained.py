@@ -203,7 +203,8 @@ def _timm_network(config: FeatureBackboneConfig, weights: Mapping[str, Any] | No
             f"timm needs a torchvision for this torch {torch.__version__}, and the one here is another build: "
             f"{str(error).splitlines()[0]}"
         ) from None
-    logging.getLogger("timm").setLevel(logging.ERROR)
+    for name in ("timm", "huggingface_hub"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     if not timm.is_model(config.features):
         close = timm.list_models(f"*{config.features.split('_')[0]}*")[:5]
         raise ValueError(

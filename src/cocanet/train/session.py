@@ -166,8 +166,7 @@ def with_kept_features(images: Images, model: ModelConfig, progress: Progress) -
     config = getattr(model, "backbone", None)
     if not isinstance(config, FeatureBackboneConfig):
         return images
-    pretrained = PretrainedFeatures(config)
-    return with_features(images, store_of(images), pretrained, pretrained.packed, progress)
+    return with_features(images, store_of(images), PretrainedFeatures(config), progress)
 
 
 def _data_digest(settings: Settings) -> str | None:
