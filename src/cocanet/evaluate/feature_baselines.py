@@ -6,6 +6,7 @@ k-means in each image and over the data set, Ward's method on the grid, and Toke
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -42,7 +43,11 @@ def feature_methods(pretrained: PretrainedFeatures, slots: int, sample: Float[Te
                 features, lambda x: nearest(x.flatten(1, 2), centres.expand(len(x), -1, -1)).unflatten(1, x.shape[1:3])
             ),
         ),
-        Method(f"ward{slots}", f"Ward on features, {slots}", on_grid(features, lambda x: ward(x, slots))),
+        *(
+            [Method(f"ward{slots}", f"Ward on features, {slots}", on_grid(features, lambda x: ward(x, slots)))]
+            if find_spec("sklearn")
+            else []
+        ),
         Method("tokencut", "TokenCut on features", on_grid(features, token_cut)),
     ]
 
