@@ -57,7 +57,8 @@ def localised(
 
     The presumed background's slot, which has most of the image's border, does not count.
     """
-    objects = boxes(labels, int(labels.max()) + 1)[:, background_labels:]
+    largest = int(labels.max()) if labels.numel() else 0
+    objects = boxes(labels, largest + 1)[:, background_labels:]
     found = boxes(predicted, slots)
     iou = box_iou(objects, found)
     iou = iou.scatter(2, border_slot(predicted, slots).view(-1, 1, 1).expand(-1, iou.shape[1], 1), 0.0)
