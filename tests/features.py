@@ -20,7 +20,7 @@ from cocanet.files import cache_folder
 from cocanet.models.pretrained import load_network
 
 TINY_VIT = "vit_tiny_patch16_224"
-BACKBONE = FeatureBackboneConfig("efficientnet-lite0", grid=(8, 8), input_size=(64, 64))
+BACKBONE = FeatureBackboneConfig("efficientnet-lite0", grid=(8, 8), input_size=(64, 64), strides=(16, 32))
 DECODER = FeatureDecoderConfig(hidden=16, layers=2, octaves=2)
 
 

@@ -55,6 +55,8 @@ class Photographs:
     """Folder of the stores."""
     size: int = SIZE
     """Pixels a side."""
+    train: int | None = None
+    """Training images of each set, evenly spaced; all of them if left out."""
 
 
 class Chosen:
@@ -84,6 +86,11 @@ def prepare(chosen: Photographs, progress: Progress = QUIET) -> None:
         **{f"flowers/{split}": source for split, source in flowers(chosen, chosen.size).items()},
         **moved_birds(chosen.birds, chosen.size),
     }
+    if chosen.train is not None:
+        for name in ("birds/train", "flowers/train"):
+            source = sources[name]
+            few = evenly(range(len(source)), min(chosen.train, len(source)))
+            sources[name] = Chosen(source, few, {"part": f"{source.recipe.get('part', 'all')}, evenly spaced"})
     for name, source in sources.items():
         write_store(source, chosen.out / name, progress=progress)
 

@@ -26,7 +26,7 @@ class FeatureBackboneConfig:
     """Rows and columns of cells to which all maps are resized."""
     input_size: tuple[int, int] = (256, 256)
     """Rows and columns of pixels to which images are resized for the network."""
-    strides: tuple[int, ...] = (16, 32)
+    strides: tuple[int, ...] = (8, 16, 32)
     """Strides of the maps that are joined; a network with none of them gives its last map."""
     kind: Literal["features"] = "features"
 

@@ -71,10 +71,10 @@ class Block(nn.Module):
 
 
 class EfficientNetLite0(nn.Module):
-    """The last map of each stride from 4 to 32, by stride, its channels normalised.
+    """The last map of each stride from 4 to 32, by stride: its channels centred, and scaled together.
 
-    A map is a sum of outputs of batch norms. Their shifts and scales give its mean and deviation over the images of the
-    training, without any image.
+    A map is a sum of outputs of batch norms. Their shifts and scales give the mean of each channel, and the deviation,
+    over the images that the network was trained on; no image is needed for them.
     """
 
     channels: Mapping[int, int] = {stage.map: stage.channels for stage in STAGES if stage.map}
@@ -85,7 +85,7 @@ class EfficientNetLite0(nn.Module):
         self._blocks = nn.ModuleList(_blocks())
         for stride, channels in self.channels.items():
             self.register_buffer(f"mean{stride}", torch.zeros(channels, 1, 1))
-            self.register_buffer(f"deviation{stride}", torch.ones(channels, 1, 1))
+            self.register_buffer(f"deviation{stride}", torch.ones(()))
 
     def forward(self, images: Float[Tensor, "b 3 h w"]) -> dict[int, Tensor]:
         """Maps of images whose colours are normalised."""
@@ -113,7 +113,7 @@ class EfficientNetLite0(nn.Module):
         self.load_state_dict(folded | self._statistics(weights))
 
     def _statistics(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Mean and deviation of each map's channels, by name of their buffers."""
+        """Mean of each map's channels and deviation of the map, by name of their buffers."""
         found, number = {}, 0
         for stage in STAGES:
             mean = variance = torch.zeros(stage.channels, 1, 1)
@@ -123,7 +123,7 @@ class EfficientNetLite0(nn.Module):
                 variance = variance + weights[f"{norm}.weight"][:, None, None].square()
                 number += 1
             if stage.map:
-                found |= {f"mean{stage.map}": mean, f"deviation{stage.map}": variance.sqrt()}
+                found |= {f"mean{stage.map}": mean, f"deviation{stage.map}": variance.mean().sqrt()}
         return found
 
 

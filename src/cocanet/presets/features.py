@@ -25,9 +25,8 @@ from cocanet.config import (
     TrainConfig,
 )
 from cocanet.config.features import EMBEDDED
-from cocanet.presets.photographs import SLOTS
 
-IMAGE_SIZE, DIM = (128, 128), 64
+IMAGE_SIZE, DIM, SLOTS = (128, 128), 64, 3
 BACKBONE = FeatureBackboneConfig(EMBEDDED)
 DECODER = FeatureDecoderConfig(hidden=128, cells=0.25)
 TRAINING = TrainConfig(
@@ -71,14 +70,14 @@ MODELS: dict[str, Callable[[int], ModelConfig]] = {
     "slot-attention": slot_attention,
     "bo-qsa": bo_qsa,
 }
-DATA_SETS = {f"{data_set}-features": data_set for data_set in SLOTS}
+DATA_SETS = {f"{data_set}-features": data_set for data_set in ("birds", "flowers")}
 
 
 def preset(model: str, name: str) -> Preset:
     """A model on the features of a set of photographs, `birds-features` or `flowers-features`."""
     data_set = DATA_SETS[name]
     title = name if model == "coca-net" else f"{model}-{name}"
-    return Preset(title, MODELS[model](SLOTS[data_set]), DataConfig(data_set), TRAINING)
+    return Preset(title, MODELS[model](SLOTS), DataConfig(data_set), TRAINING)
 
 
 FEATURES: dict[str, Callable[[], Preset]] = {
