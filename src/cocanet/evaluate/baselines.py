@@ -83,12 +83,14 @@ def methods(
     dynamic = model.dynamic if isinstance(model, CocaNetConfig) else None
     slots = dynamic.max_slots if dynamic else model.slots
     backbone = getattr(model, "backbone", None)
-    of_features = isinstance(backbone, FeatureBackboneConfig) and sample is not None
+    of_features: list[Method] = []
+    if isinstance(backbone, FeatureBackboneConfig) and sample is not None:
+        of_features = feature_methods(PretrainedFeatures(backbone), slots, sample)
     return [
         *(colour_clusters(count) for count in dict.fromkeys((2, slots))),
         *([felzenszwalb_segments(slots)] if find_spec("skimage") else []),
         *([Method("grabcut", "GrabCut from a central box", grabcut)] if find_spec("cv2") else []),
-        *(feature_methods(PretrainedFeatures(backbone), slots, sample) if of_features else []),
+        *of_features,
         untrained_encoder(preset, device, refined=refined),
         *([Method("disc", "central disc", central_disc)] if single else []),
         Method("whole", "one mask for the whole image", lambda images: torch.zeros_like(images[:, 0]).long()),

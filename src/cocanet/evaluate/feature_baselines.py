@@ -40,7 +40,7 @@ def feature_methods(pretrained: PretrainedFeatures, slots: int, sample: Float[Te
             f"dataset{slots}",
             f"k-means of features over the data set, {slots}",
             on_grid(
-                features, lambda x: nearest(x.flatten(1, 2), centres.expand(len(x), -1, -1)).unflatten(1, x.shape[1:3])
+                features, lambda x: nearest(x.flatten(1, 2), centres.expand(len(x), -1, -1)).view(x.shape[:3])
             ),
         ),
         *(
@@ -80,7 +80,7 @@ def on_grid(features: Callable[[Tensor], Tensor], label: Callable[[Cells], Int64
 def clusters(features: Cells, count: int) -> Int64[Tensor, "b h w"]:
     """k-means in each image."""
     points = features.flatten(1, 2)
-    return nearest(points, kmeans(points, count)).unflatten(1, features.shape[1:3])
+    return nearest(points, kmeans(points, count)).view(features.shape[:3])
 
 
 def ward(features: Cells, count: int) -> Int64[Tensor, "b h w"]:

@@ -101,7 +101,7 @@ class EfficientNetLite0(nn.Module):
 
     def load_file(self, weights: Mapping[str, Tensor]) -> None:
         """The weights of the file; the classifier's are left out."""
-        folded = {}
+        folded: dict[str, Tensor] = {}
         for name in dict.fromkeys(key.rpartition(".")[0] for key in self.state_dict() if "_conv" in key):
             before, _, conv = name.rpartition(".")
             norm = ".".join(filter(None, (before, NORMS[conv])))
@@ -114,7 +114,8 @@ class EfficientNetLite0(nn.Module):
 
     def _statistics(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Mean of each map's channels and deviation of the map, by name of their buffers."""
-        found, number = {}, 0
+        found: dict[str, Tensor] = {}
+        number = 0
         for stage in STAGES:
             mean = variance = torch.zeros(stage.channels, 1, 1)
             for _ in range(stage.blocks):

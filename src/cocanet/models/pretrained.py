@@ -184,7 +184,11 @@ def load_network(config: FeatureBackboneConfig, device: torch.device) -> MapNetw
     else:
         with _reading(weights or Path(config.features)):
             network = _timm_network(config, {} if weights is None else {"state_dict": _read(weights)})
-    return network.to(device, memory_format=torch.channels_last).eval()
+    network.to(device)
+    for weight in network.parameters():
+        if weight.ndim == 4:
+            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+    return network
 
 
 def _empty_network(config: FeatureBackboneConfig) -> MapNetwork:
