@@ -14,13 +14,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
-from torch import Tensor
+from torch import Tensor, nn
 
 from cocanet.data.colour_clusters import kmeans, nearest
 from cocanet.evaluate.methods import Method, Segment
 from cocanet.extras import extra
 from cocanet.functional.resizing import enlarge, shrink
-from cocanet.models.pretrained import PretrainedFeatures
 
 ALIKE, UNLIKE = 0.2, 1e-5
 """TokenCut: cosine from which two cells are alike, and the weight of an edge between others."""
@@ -30,7 +29,7 @@ SAMPLED = 2**14
 Cells = Float[Tensor, "b h w c"]
 
 
-def feature_methods(pretrained: PretrainedFeatures, slots: int, sample: Float[Tensor, "b 3 h w"]) -> list[Method]:
+def feature_methods(pretrained: nn.Module, slots: int, sample: Float[Tensor, "b 3 h w"]) -> list[Method]:
     """All of them; `sample` holds the images by which k-means over the data set finds its centres."""
     features = Remembered(pretrained)
     centres = kmeans(_sampled(pretrained(sample)), slots)
@@ -55,7 +54,7 @@ def feature_methods(pretrained: PretrainedFeatures, slots: int, sample: Float[Te
 class Remembered:
     """Features of the last batch, for several methods one after the other."""
 
-    def __init__(self, pretrained: PretrainedFeatures) -> None:
+    def __init__(self, pretrained: nn.Module) -> None:
         self.pretrained = pretrained
         self.images: Tensor | None = None
         self.features: Tensor | None = None
@@ -66,7 +65,7 @@ class Remembered:
         return self.features
 
 
-def on_grid(features: Callable[[Tensor], Tensor], label: Callable[[Cells], Int64[Tensor, "b h w"]]) -> Segment:
+def on_grid(features: Callable[[Tensor], Tensor], label: Callable[[Cells], Int64[Tensor, "b rows columns"]]) -> Segment:
     """Labels of cells as labels of pixels: masks are enlarged as a model's are."""
 
     def segment(images: Float[Tensor, "b 3 height width"]) -> Int64[Tensor, "b height width"]:
@@ -109,7 +108,7 @@ def grid_edges(rows: int, columns: int) -> csr_array:
     return csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(rows * columns,) * 2)
 
 
-def token_cut(features: Cells) -> Int64[Tensor, "b h w"]:
+def token_cut(features: Cells) -> Int64[Tensor, "b rows columns"]:
     """A normalised cut in two of a graph of cells (Wang et al., 2022), on cells of 2×2: 1 for the object.
 
     Cells are joined by the cosine of their features. The second smallest eigenvector is cut at its mean; the object is
