@@ -34,7 +34,7 @@ TRAINING = TrainConfig(
     batch_size=16,
     stages=(
         Stage(
-            optimiser=Muon(learning_rate=0.01, adam_learning_rate=1e-3),
+            optimiser=Muon(learning_rate=0.02, adam_learning_rate=3e-3),
             schedule=Schedule(warmup=0.03, decay="cosine"),
         ),
     ),
@@ -50,8 +50,8 @@ def coca_net(slots: int, image_size: tuple[int, int] = IMAGE_SIZE) -> CocaNetCon
         DIM,
         BACKBONE,
         levels=(
-            LevelConfig(window=(4, 4), clusters=3, temperature=1.0, depth=1),
-            LevelConfig(window=(8, 8), clusters=slots, temperature=2.0, depth=2),
+            LevelConfig(window=(4, 4), clusters=3, temperature=1.0, depth=0),
+            LevelConfig(window=(8, 8), clusters=slots, temperature=2.0, depth=1),
         ),
         decoder=DECODER,
     )
