@@ -80,8 +80,9 @@ def paper_backbone(preset: Preset) -> Preset:
 ROWS: dict[str, Callable[[Preset], Preset]] = {
     "fast recipe": lambda preset: preset,
     "random anchors (RAS)": lambda preset: replace(preset, model=replace(_model(preset), anchors="random")),
-    "one network for masks and colours": lambda preset: _decoder(preset, colour_octaves=None),
-    "decoder in the image's frame": lambda preset: _decoder(preset, frame="image", colour_octaves=None),
+    "no mask prior": lambda preset: _decoder(preset, prior_from=None),
+    "mask prior from the start": lambda preset: _decoder(preset, prior_from=0.0),
+    "decoder in the image's frame": lambda preset: _decoder(preset, frame="image"),
     "Adam instead of Muon": lambda preset: _stages(preset, adam),
     "full size from the start": full_size,
     "the paper's backbone": paper_backbone,

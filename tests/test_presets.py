@@ -215,7 +215,7 @@ def test_the_fast_recipe_is_one_for_all_data_sets(name):
         backbone=replace(paper.model.backbone, kernel=1, input_gamma=0.5),
         levels=tuple(levels),
         decoder=DecoderConfig(
-            paper.model.image_size, (*[pointwise] * 4, ConvConfig(4, 1)), octaves=4, frame="slot", colour_octaves=1
+            paper.model.image_size, (*[pointwise] * 4, ConvConfig(4, 1)), octaves=4, frame="slot", prior_from=0.75
         ),
     )
     assert as_plain(fast.train) == as_plain(fast_training(paper.model.image_size[0]))

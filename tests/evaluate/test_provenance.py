@@ -27,7 +27,8 @@ def test_training_names_losses_and_stages():
 def test_decoder_and_masks_are_named():
     facts = {
         "clevr6": "spatial broadcast decoder",
-        "clevr6-fast": "slot-centric spatial broadcast decoder; each slot carries the shape of its encoder mask",
+        "clevr6-fast": "slot-centric spatial broadcast decoder; each slot carries the shape of its encoder mask; "
+        "encoder masks are a prior of its masks",
         "bo-qsa-birds": "autoregressive token decoder; its masks are attention of the tokens to the slots",
     }
     for name, expected in facts.items():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from einops import rearrange, repeat
@@ -5,7 +7,7 @@ from torch.autograd import gradcheck
 
 import cocanet
 from cocanet.config import ConvConfig, DecoderConfig
-from cocanet.models.decoder import BroadcastConv, BroadcastDecoder, mix, mix_pixels
+from cocanet.models.decoder import BroadcastConv, BroadcastDecoder, MaskPrior, mix, mix_pixels
 from cocanet.models.output import Encoding
 from tests.tiny import images, small
 
@@ -78,11 +80,12 @@ def test_in_their_own_frame_slots_decode_alike_wherever_they_are(kernel, stride)
 POINTWISE = (ConvConfig(8, 1), ConvConfig(8, 1), ConvConfig(4, 1))
 
 
-@pytest.mark.parametrize(("frame", "colour_octaves"), [("image", None), ("slot", None), ("slot", 1)])
-def test_some_pixels_are_decoded_as_all_are(frame, colour_octaves):
+@pytest.mark.parametrize(("frame", "prior_from"), [("image", None), ("slot", None), ("slot", 0.5)])
+def test_some_pixels_are_decoded_as_all_are(frame, prior_from):
     """Values and gradients, of pixels in any order."""
-    config = small(decoder=DecoderConfig((8, 12), POINTWISE, octaves=2, frame=frame, colour_octaves=colour_octaves))
+    config = small(decoder=DecoderConfig((8, 12), POINTWISE, octaves=2, frame=frame, prior_from=prior_from))
     model = cocanet.build(config, seed=0).double()
+    model.anneal(0.9)
     decoder, x = model.decoder, images(config).double()
     pixels = torch.randperm(96, generator=torch.Generator().manual_seed(0))[:20]
 
@@ -104,17 +107,26 @@ def test_some_pixels_are_decoded_as_all_are(frame, colour_octaves):
         torch.testing.assert_close(our_gradients[name], gradient, atol=1e-9, rtol=1e-8, msg=name)
 
 
-def test_colours_of_a_network_of_their_own_vary_slowly():
-    """Masks are those of the decoder without it, and colours have no wave above the first octave."""
-    config = small(decoder=DecoderConfig((8, 12), POINTWISE, octaves=3, frame="slot", colour_octaves=1))
-    model = cocanet.build(config, seed=0)
-    decoder = model.decoder
-    assert (decoder.position.embed.in_features, decoder.colours.position.embed.in_features) == (81, 25)
-    encoding = model.encode(images(config))
-    slots, cells = decoder.frame(encoding)
-    together = decoder.layers(encoding)
-    assert torch.equal(together[:, :, 3], decoder.decode(slots, encoding.in_use, cells)[:, :, 3])
-    assert torch.equal(together[:, :, :3], decoder.colours.layers(encoding)[:, :, :3])
+def test_the_mask_prior_is_the_encoders_masks_times_the_decoders():
+    """Masks are the normalised product at the end of a run; halfway through the rise the prior's root takes part."""
+    with_prior = small(decoder=DecoderConfig((8, 12), POINTWISE, octaves=2, frame="slot", prior_from=0.5))
+    without = replace(with_prior, decoder=replace(with_prior.decoder, prior_from=None))
+    model, plain = (cocanet.build(config, seed=0) for config in (with_prior, without))
+    plain.load_state_dict({name: x for name, x in model.state_dict().items() if "prior" not in name})
+    x = images(with_prior)
+    encoding = plain.encode(x)
+    masks, encoder_masks = plain.decoder(encoding, x).masks, encoding.masks.clamp(min=1e-3)
+    for done, power in ((0.0, 0.0), (0.5, 0.0), (0.75, 0.5), (1.0, 1.0)):
+        model.anneal(done)
+        product = masks * encoder_masks**power
+        torch.testing.assert_close(model.decoder(encoding, x).masks, product / product.sum(1, keepdim=True))
+
+
+def test_no_gradient_flows_through_the_mask_prior():
+    """Else the encoder's masks could copy the image, and slots need not describe objects."""
+    prior = MaskPrior(0.5)
+    prior.anneal(1.0)
+    assert not prior(torch.rand(2, 3, 4, 5, requires_grad=True)).requires_grad
 
 
 def test_pixels_are_mixed_as_images_are():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from cocanet.config.checks import by, positive
@@ -100,9 +100,9 @@ class DecoderConfig:
     """Octaves of Fourier features in the position embedding. The paper has none."""
     frame: Frame = "image"
     """Origin of positions: the image's edges, as in the paper, or the slot's own centre."""
-    colour_octaves: int | None = None
-    """Octaves in a second, smaller network for the colours: fewer than for the masks, so that only masks have sharp
-    edges. None decodes both by one network, as in the paper."""
+    prior_from: float | None = None
+    """From this share of a run on, the encoder's masks become a prior of the decoder's: their log, without gradient, is
+    added to the mask logits, with a weight that rises to 1 at the end. None for no prior, as in the paper."""
 
     def __post_init__(self) -> None:
         positive(broadcast_height=self.broadcast[0], broadcast_width=self.broadcast[1])
@@ -116,28 +116,18 @@ class DecoderConfig:
             raise ValueError(f"octaves must be 0 or more; got {self.octaves}")
         if self.frame == "slot" and not self.octaves:
             raise ValueError("frame='slot' describes shapes by Fourier features; expected octaves of 1 or more, got 0")
-        if self.colour_octaves is not None and not (
-            self.pointwise and self.frame == "slot" and self.colour_octaves > 0
-        ):
-            raise ValueError(
-                "colour_octaves needs frame='slot', layers with kernel 1 and stride 1, and 1 octave or more; "
-                f"got {self.colour_octaves}"
-            )
-
-    @property
-    def colours(self) -> DecoderConfig | None:
-        """The network for the colours, if there is one; its mask logits are not used."""
-        if self.colour_octaves is None:
-            return None
-        layers = (*self.layers[: len(self.layers) // 2], self.layers[-1])
-        return replace(self, octaves=self.colour_octaves, colour_octaves=None, layers=layers)
+        if self.prior_from is not None and not 0 <= self.prior_from < 1:
+            raise ValueError(f"prior_from is a share of the run, at least 0 and below 1; got {self.prior_from}")
 
     @property
     def about(self) -> str:
         """The decoder in words, for reports."""
+        words = ["spatial broadcast decoder"]
         if self.frame == "slot":
-            return "slot-centric spatial broadcast decoder; each slot carries the shape of its encoder mask"
-        return "spatial broadcast decoder"
+            words = ["slot-centric spatial broadcast decoder", "each slot carries the shape of its encoder mask"]
+        if self.prior_from is not None:
+            words.append("encoder masks are a prior of its masks")
+        return "; ".join(words)
 
     @property
     def pointwise(self) -> bool:

@@ -16,6 +16,8 @@ from cocanet.layers.precision import at_least_float32
 from cocanet.models.output import Decoded, Encoding
 from cocanet.models.slot_frame import SlotFrame
 
+LEAST = 1e-3
+"""The least value of an encoder mask in the prior: a pixel outside it can still be the slot's."""
 AT_ONCE = 1 << 23
 """Values of the widest layer that are computed at a time without gradient: 32 MB, which the allocator reuses."""
 
@@ -93,13 +95,12 @@ def cut_out(
 class BroadcastDecoder(SlotDecoder):
     """Slots to images and masks, mixed by a softmax over the slots.
 
-    With `frame`, a slot is decoded about its own centre, and knows the shape of its mask. With `colours`, another
-    decoder has the colours, and this one the masks.
+    With `frame`, a slot is decoded about its own centre, and knows the shape of its mask. With `prior`, masks begin
+    from those of the encoder.
     """
 
     def __init__(self, config: DecoderConfig, dim: int) -> None:
         super().__init__()
-        self.colours = BroadcastDecoder(config.colours, dim) if config.colours else None
         embedding = OffsetEmbedding if config.frame == "slot" else PositionEmbedding
         self.position = embedding(*config.broadcast, dim, octaves=config.octaves)
         self.first = BroadcastConv(dim, config.layers[0], config.broadcast)
@@ -110,6 +111,7 @@ class BroadcastDecoder(SlotDecoder):
             decoder_layer(width, layer) for width, layer in zip(widths[:-1], config.layers[1:], strict=True)
         )
         self.frame = SlotFrame(config, dim) if config.frame == "slot" else None
+        self.prior = None if config.prior_from is None else MaskPrior(config.prior_from)
         self.pointwise = config.pointwise
 
     def forward(self, encoding: Encoding, images: Float[Tensor, "b 3 h w"]) -> Decoded:
@@ -119,9 +121,14 @@ class BroadcastDecoder(SlotDecoder):
         """Colours and mask logits of each slot."""
         slots, cells = (encoding.slots, None) if self.frame is None else self.frame(encoding)
         decoded = self.decode(slots, encoding.in_use, cells)
-        if self.colours is None:
+        if self.prior is None:
             return decoded
-        return torch.cat((self.colours.layers(encoding)[:, :, :3], decoded[:, :, 3:]), 2)
+        prior = self.prior(encoding.masks).unsqueeze(2)
+        return torch.cat((decoded[:, :, :3], decoded[:, :, 3:] + prior), 2)
+
+    def anneal(self, done: float) -> None:
+        if self.prior is not None:
+            self.prior.anneal(done)
 
     def decode(
         self, slots: Float[Tensor, "b k d"], in_use: Bool[Tensor, "b k"], cells: Int[Tensor, "b k 2"] | None = None
@@ -154,9 +161,11 @@ class BroadcastDecoder(SlotDecoder):
         for layer in self.rest:
             assert isinstance(layer, nn.Conv2d)
             x = F.linear(F.relu_(x), layer.weight.flatten(1), layer.bias)
-        if self.colours is not None:
-            x = torch.cat((self.colours.decode_pixels(encoding, pixels)[..., :3], x[..., 3:]), -1)
-        return at_least_float32(x)
+        x = at_least_float32(x)
+        if self.prior is None:
+            return x
+        prior = self.prior(encoding.masks.flatten(2)[..., pixels]).unsqueeze(-1)
+        return torch.cat((x[..., :3], x[..., 3:] + prior), -1)
 
     def _decode(
         self, slots: Float[Tensor, "m d"], shared: Float[Tensor, "1 c rows columns"], cells: Int[Tensor, "m 2"] | None
@@ -180,6 +189,28 @@ class BroadcastDecoder(SlotDecoder):
         if len(used) == len(slots):
             return decoded
         return decoded.new_zeros(len(slots), *decoded.shape[1:]).index_copy_(0, used, decoded)
+
+
+class MaskPrior(nn.Module):
+    """Encoder masks as a prior of the decoder's: what to add to its mask logits.
+
+    Where several slots reconstruct a pixel equally well, reconstruction does not say whose it is; the prior does. It
+    comes late in a run, since slots need not carry the shape of a mask that the decoder is given.
+    """
+
+    weight: Tensor
+
+    def __init__(self, begins: float) -> None:
+        super().__init__()
+        self.begins = begins
+        self.register_buffer("weight", torch.zeros(()))
+
+    def forward(self, masks: Float[Tensor, "*batch n"]) -> Float[Tensor, "*batch n"]:
+        return self.weight * masks.detach().clamp(min=LEAST).log()
+
+    def anneal(self, done: float) -> None:
+        """Raise the weight from 0 to 1 over the last part of the run."""
+        self.weight.fill_(max(0.0, (done - self.begins) / (1 - self.begins)))
 
 
 def mix(layers: Float[Tensor, "b k 4 h w"], in_use: Bool[Tensor, "b k"]) -> Decoded:

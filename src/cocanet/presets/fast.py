@@ -5,8 +5,8 @@ the paper's preset. Beyond the paper are
 
 - a resolution curriculum: a run begins with images of about 32 pixels a side, and doubles them up to their full size;
 - Muon for weight matrices;
-- a slot-centric decoder: a slot is decoded about its own centre, and knows the shape of its mask. Its colours vary
-  slowly, so that an edge in the image needs an edge of a mask;
+- a slot-centric decoder: a slot is decoded about its own centre, and knows the shape of its mask. In the last
+  quarter of a run, the encoder's masks become a prior of the decoder's;
 - a pointwise backbone and decoder, one attention block in the first level, and a loss on a sample of the pixels.
 """
 
@@ -48,7 +48,7 @@ FEWER = 8
 """A stage has this many times fewer steps than the one before. A step at twice the side costs four times as much, so
 each stage takes half as long as the one before."""
 DECODER_LAYERS = (*[ConvConfig(channels=64, kernel=1)] * 4, ConvConfig(channels=4, kernel=1))
-OCTAVES, COLOUR_OCTAVES = 4, 1
+OCTAVES, PRIOR_FROM = 4, 0.75
 
 
 def with_fast_recipe(preset: Preset) -> Preset:
@@ -57,7 +57,7 @@ def with_fast_recipe(preset: Preset) -> Preset:
     broadcast_decoder(model)
     assert isinstance(model.backbone, BackboneConfig), "a spatial broadcast decoder goes with pixels"
     decoder = DecoderConfig(
-        model.image_size, DECODER_LAYERS, octaves=OCTAVES, frame="slot", colour_octaves=COLOUR_OCTAVES
+        model.image_size, DECODER_LAYERS, octaves=OCTAVES, frame="slot", prior_from=PRIOR_FROM
     )
     backbone = replace(model.backbone, kernel=1, input_gamma=0.5)
     fast = replace(model, backbone=backbone, levels=_levels(model), decoder=decoder)
