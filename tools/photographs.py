@@ -139,9 +139,11 @@ class MovedBirds(BirdsReader):
 
 
 def moved_birds(path: Path, size: int = SIZE) -> dict[str, Source]:
-    """Test images off centre, and the same ones as usual."""
+    """Test images off centre, and the same ones as usual; nothing if no image has room."""
     moved = MovedBirds(path, split="val", size=size)
     indices = list(moved.boxes)
+    if not indices:
+        return {}
     part = {"part": "test images with room to move", "segmented": len(indices)}
     return {
         "birds-moved": Chosen(moved, indices, part | {"moved": AWAY}),
