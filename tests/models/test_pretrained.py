@@ -10,7 +10,7 @@ from cocanet.config import BoQsaConfig, FeatureBackboneConfig, Stage
 from cocanet.models import pretrained
 from cocanet.models.build import build
 from cocanet.models.coca_net import CocaNet
-from cocanet.models.pretrained import PretrainedFeatures, load_network, pretrained_of
+from cocanet.models.pretrained import PretrainedFeatures, load_network, pretrained_of, random_crops
 from cocanet.train.losses import Objective
 from tests.features import BACKBONE, DECODER, feature_net, published_weights, write_random_weights
 from tests.tiny import images
@@ -165,3 +165,20 @@ def test_mistakes_are_one_line(monkeypatch):
     assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match=r"features names efficientnet-lite0 or a model of timm; got 'hf-hub:a/b'"):
         FeatureBackboneConfig("hf-hub:a/b")
+
+
+def test_crops_are_squares_of_the_grid_anywhere():
+    """Features that are their own row and column show which square they were taken from."""
+    rows, columns = torch.meshgrid(torch.arange(8.0), torch.arange(8.0), indexing="ij")
+    grids = torch.stack((rows, columns), -1).expand(500, -1, -1, -1)
+    torch.manual_seed(0)
+    found = random_crops(grids, 0.5)
+    inner = found[:, 2:6, 2:6]
+    step = inner[:, 1:, :, 0] - inner[:, :-1, :, 0]
+    torch.testing.assert_close(step, (inner[:, :, 1:, 1] - inner[:, :, :-1, 1]).mT, atol=1e-4, rtol=0)
+    sides, centres = step.mean((1, 2)), found.mean((1, 2))
+    assert 0.5 <= sides.min() + 1e-4 < 0.55
+    assert 0.95 < sides.max() < 1 + 1e-4
+    assert (centres.amin(0) < 2.2).all()
+    assert (centres.amax(0) > 4.8).all()
+    torch.testing.assert_close(random_crops(grids, 1.0), grids)

@@ -28,9 +28,14 @@ class FeatureBackboneConfig:
     """Rows and columns of pixels to which images are resized for the network."""
     strides: tuple[int, ...] = (8, 16, 32)
     """Strides of the maps that are joined; a network with none of them gives its last map."""
+    crop: float = 1.0
+    """Training sees a random square of each grid, with sides from this share of the grid's to all of it, enlarged to
+    the whole grid: so no place in the image says what is there. 1 for no crops."""
     kind: Literal["features"] = "features"
 
     def __post_init__(self) -> None:
+        if not 0 < self.crop <= 1:
+            raise ValueError(f"crop is a share of the grid; expected more than 0 and at most 1, got {self.crop}")
         if not NAME.fullmatch(self.features):
             raise ValueError(f"features names {EMBEDDED} or a model of timm; got {self.features!r}")
         positive(

@@ -154,8 +154,25 @@ def known_features(
         yield
         return
     maps = pretrained.maps(images) if flat is None else pretrained.unpacked(flat)
-    with pretrained.known(pretrained.join(maps)):
+    features, crop = pretrained.join(maps), pretrained.config.crop
+    with pretrained.known(random_crops(features, crop) if model.training and crop < 1 else features):
         yield
+
+
+def random_crops(features: Float[Tensor, "b h w c"], smallest: float) -> Float[Tensor, "b h w c"]:
+    """A random square of each grid, enlarged to the whole grid; its sides are from `smallest` to all of the grid's."""
+    draw = torch.rand(3, len(features), 1, device=features.device)
+    side = smallest + (1 - smallest) * draw[0]
+    centre = (2 * draw[1:] - 1) * (1 - side)
+    lines = [(torch.arange(cells, device=features.device) + 0.5) * 2 / cells - 1 for cells in features.shape[1:3]]
+    rows, columns = (at + side * line for at, line in zip(centre, lines, strict=True))
+    places = torch.stack(
+        (columns.unsqueeze(1).expand(-1, rows.shape[1], -1), rows.unsqueeze(2).expand(-1, -1, columns.shape[1])), -1
+    )
+    cropped = F.grid_sample(
+        features.movedim(-1, 1), places, mode="bilinear", padding_mode="border", align_corners=False
+    )
+    return cropped.movedim(1, -1).contiguous()
 
 
 @lru_cache(maxsize=8)

@@ -27,7 +27,7 @@ from cocanet.config import (
 from cocanet.config.features import EMBEDDED
 
 IMAGE_SIZE, DIM, SLOTS = (128, 128), 64, 3
-BACKBONE = FeatureBackboneConfig(EMBEDDED)
+BACKBONE = FeatureBackboneConfig(EMBEDDED, crop=0.5)
 DECODER = FeatureDecoderConfig(hidden=128, cells=0.25)
 TRAINING = TrainConfig(
     steps=2_000,
