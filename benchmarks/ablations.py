@@ -55,12 +55,16 @@ def _stages(preset: Preset, change: Callable[[Stage], Stage]) -> Preset:
 
 
 def full_size(preset: Preset) -> Preset:
-    """The first stage's settings at the full size, for as many steps as cost the same."""
+    """The first stage's settings at the full size, for as many steps as cost the same; the last stage stays."""
     full = preset.model.image_size[0]
-    sides = [(stage.image_size or preset.model.image_size)[0] for stage in preset.train.stages]
-    cost = sum(stage.share * (side / full) ** 2 for stage, side in zip(preset.train.stages, sides, strict=True))
-    stage = replace(preset.train.stages[0], share=1.0, image_size=None)
-    return replace(preset, train=replace(preset.train, steps=round(cost * preset.train.steps), stages=(stage,)))
+    *growing, last = preset.train.stages
+    cost = sum(stage.share * ((stage.image_size or preset.model.image_size)[0] / full) ** 2 for stage in growing)
+    steps = [round(cost * preset.train.steps), round(last.share * preset.train.steps)]
+    first, last = (
+        replace(stage, share=count / sum(steps), image_size=None)
+        for stage, count in zip((growing[0], last), steps, strict=True)
+    )
+    return replace(preset, train=replace(preset.train, steps=sum(steps), stages=(first, last)))
 
 
 def adam(stage: Stage) -> Stage:

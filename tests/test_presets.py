@@ -173,26 +173,26 @@ def test_a_preset_is_the_papers_and_nothing_else(name):
 
 
 CURRICULA = {
-    32: ((1.0, 32),),
-    64: ((8 / 9, 32), (1 / 9, 64)),
-    128: ((64 / 73, 32), (8 / 73, 64), (1 / 73, 128)),
+    32: ((0.9, 32), (0.1, 32)),
+    64: ((0.9 * 8 / 9, 32), (0.9 / 9, 64), (0.1, 64)),
+    128: ((0.9 * 64 / 73, 32), (0.9 * 8 / 73, 64), (0.9 / 73, 128), (0.1, 128)),
 }
-"""Share of the run and side of the images of each stage, by the side of the preset's images."""
+"""Share of the run and side of the images of each stage, by the side of the preset's images; the decoder's last."""
 
 
-def fast_training(side: int) -> TrainConfig:
+def fast_training(whole: int) -> TrainConfig:
     def stage(number: int, share: float, side: int) -> Stage:
         first = number == 0
         return Stage(
             share=share,
             image_size=(side, side),
-            trains=(),
+            trains=("decoder",) if number == len(CURRICULA[whole]) - 1 else (),
             losses=(Reconstruction(weight=1.0, pixels=0.25 if first else 0.125),),
             optimiser=Muon(0.02, 1e-3, 0.95) if first else Muon(0.01, 5e-4, 0.95),
             schedule=Schedule(warmup=0.03, decay="cosine"),
         )
 
-    stages = tuple(stage(number, *each) for number, each in enumerate(CURRICULA[side]))
+    stages = tuple(stage(number, *each) for number, each in enumerate(CURRICULA[whole]))
     return TrainConfig(steps=10_000, batch_size=8, stages=stages, clip_norm=1.0, crop_padding=0)
 
 
@@ -215,7 +215,7 @@ def test_the_fast_recipe_is_one_for_all_data_sets(name):
         backbone=replace(paper.model.backbone, kernel=1, input_gamma=0.5),
         levels=tuple(levels),
         decoder=DecoderConfig(
-            paper.model.image_size, (*[pointwise] * 4, ConvConfig(4, 1)), octaves=4, frame="slot", prior_from=0.75
+            paper.model.image_size, (*[pointwise] * 4, ConvConfig(4, 1)), octaves=4, frame="slot", prior_from=0.9
         ),
     )
     assert as_plain(fast.train) == as_plain(fast_training(paper.model.image_size[0]))

@@ -33,6 +33,8 @@ class Shipped(NamedTuple):
     """Scores on published images, where the others are of generated scenes."""
     remarks: str = ""
     machine: str = "two CPU cores"
+    first: int | None = None
+    """The number of images of the test split that were scored, unless all of them were."""
     published_picture: bool = False
     """Whether `tools.published` has drawn segments of published images."""
 
@@ -60,6 +62,7 @@ def card(shipped: Shipped) -> str:
     if shipped.photographs:
         rows["data"] = TERMS[shipped.preset.data.name]
     again = f"coca evaluate {name}" + " --data DIR" * shipped.photographs
+    again += f" --first {shipped.first}" if shipped.first else ""
     parts = [
         f"# Weights: {name}",
         f'`cocanet.load("{name}")`, `coca segment {name} PATH… --out DIR`',

@@ -75,6 +75,7 @@ def ship(chosen: Ship, root: Path = ROOT) -> Path:
         published=_score(weights, chosen.published) if chosen.published else None,
         remarks=chosen.remarks,
         machine=chosen.machine,
+        first=chosen.first,
         published_picture=(cards / f"{chosen.name}-published.png").exists(),
     )
     page.write_text(card(shipped))

@@ -101,8 +101,8 @@ class DecoderConfig:
     frame: Frame = "image"
     """Origin of positions: the image's edges, as in the paper, or the slot's own centre."""
     prior_from: float | None = None
-    """From this share of a run on, the encoder's masks become a prior of the decoder's: their log, without gradient, is
-    added to the mask logits, with a weight that rises to 1 at the end. None for no prior, as in the paper."""
+    """From this share of a run on, the encoder's masks are a prior of the decoder's: their log, without gradient, is
+    added to the mask logits. None for no prior, as in the paper."""
 
     def __post_init__(self) -> None:
         positive(broadcast_height=self.broadcast[0], broadcast_width=self.broadcast[1])

@@ -195,7 +195,7 @@ class MaskPrior(nn.Module):
     """Encoder masks as a prior of the decoder's: what to add to its mask logits.
 
     Where several slots reconstruct a pixel equally well, reconstruction does not say whose it is; the prior does. It
-    comes late in a run, since slots need not carry the shape of a mask that the decoder is given.
+    comes late in a run: slots need not describe the shape of a mask that the decoder is given.
     """
 
     weight: Tensor
@@ -209,8 +209,7 @@ class MaskPrior(nn.Module):
         return self.weight * masks.detach().clamp(min=LEAST).log()
 
     def anneal(self, done: float) -> None:
-        """Raise the weight from 0 to 1 over the last part of the run."""
-        self.weight.fill_(max(0.0, (done - self.begins) / (1 - self.begins)))
+        self.weight.fill_(float(done >= self.begins))
 
 
 def mix(layers: Float[Tensor, "b k 4 h w"], in_use: Bool[Tensor, "b k"]) -> Decoded:

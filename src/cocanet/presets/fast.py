@@ -5,8 +5,8 @@ the paper's preset. Beyond the paper are
 
 - a resolution curriculum: a run begins with images of about 32 pixels a side, and doubles them up to their full size;
 - Muon for weight matrices;
-- a slot-centric decoder: a slot is decoded about its own centre, and knows the shape of its mask. In the last
-  quarter of a run, the encoder's masks become a prior of the decoder's;
+- a slot-centric decoder: a slot is decoded about its own centre, and knows the shape of its mask. In the last stage it
+  learns alone, and the encoder's masks are a prior of its masks;
 - a pointwise backbone and decoder, one attention block in the first level, and a loss on a sample of the pixels.
 """
 
@@ -48,7 +48,9 @@ FEWER = 8
 """A stage has this many times fewer steps than the one before. A step at twice the side costs four times as much, so
 each stage takes half as long as the one before."""
 DECODER_LAYERS = (*[ConvConfig(channels=64, kernel=1)] * 4, ConvConfig(channels=4, kernel=1))
-OCTAVES, PRIOR_FROM = 4, 0.75
+OCTAVES = 4
+DECODER_SHARE = 0.1
+"""Share of the last stage, in which the decoder learns alone."""
 
 
 def with_fast_recipe(preset: Preset) -> Preset:
@@ -57,7 +59,7 @@ def with_fast_recipe(preset: Preset) -> Preset:
     broadcast_decoder(model)
     assert isinstance(model.backbone, BackboneConfig), "a spatial broadcast decoder goes with pixels"
     decoder = DecoderConfig(
-        model.image_size, DECODER_LAYERS, octaves=OCTAVES, frame="slot", prior_from=PRIOR_FROM
+        model.image_size, DECODER_LAYERS, octaves=OCTAVES, frame="slot", prior_from=1 - DECODER_SHARE
     )
     backbone = replace(model.backbone, kernel=1, input_gamma=0.5)
     fast = replace(model, backbone=backbone, levels=_levels(model), decoder=decoder)
@@ -66,7 +68,7 @@ def with_fast_recipe(preset: Preset) -> Preset:
 
 
 def curriculum(model: CocaNetConfig) -> tuple[Stage, ...]:
-    """A stage for each image size, from the smallest to the model's own."""
+    """A stage for each image size, from the smallest to the model's own, and one for the decoder alone."""
     sizes = [model.image_size]
     while max(sizes[0]) >= 2 * SMALLEST_SIDE:
         half = sizes[0][0] // 2, sizes[0][1] // 2
@@ -76,11 +78,13 @@ def curriculum(model: CocaNetConfig) -> tuple[Stage, ...]:
             break
         sizes.insert(0, half)
     weights = [FEWER**-number for number in range(len(sizes))]
-    shares = [weight / sum(weights) for weight in weights]
-    stages = [FIRST, *[LATER] * (len(sizes) - 1)]
-    return tuple(
-        replace(stage, share=share, image_size=size) for stage, share, size in zip(stages, shares, sizes, strict=True)
-    )
+    shares = [(1 - DECODER_SHARE) * weight / sum(weights) for weight in weights]
+    stages = [
+        replace(LATER if number else FIRST, share=share, image_size=size)
+        for number, (share, size) in enumerate(zip(shares, sizes, strict=True))
+    ]
+    decoder = replace(LATER, share=DECODER_SHARE, image_size=model.image_size, trains=("decoder",))
+    return (*stages, decoder)
 
 
 def _levels(model: CocaNetConfig) -> tuple[LevelConfig, ...]:
