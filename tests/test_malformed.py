@@ -176,9 +176,10 @@ TARGETS = (weights_target, onnx_target, store_target, run_target, label_target)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("build_target", TARGETS)
-def test_malformed_files(tmp_path, build_target):
+def test_malformed_files(tmp_path, capfd, build_target):
     target = build_target(tmp_path)
     target.read()
+    capfd.readouterr()
     generator = np.random.default_rng(int(os.environ.get("COCANET_FUZZ_SEED", "0")))
     refused = 0
     for case in range(CASES):
@@ -196,4 +197,5 @@ def test_malformed_files(tmp_path, build_target):
         assert time.monotonic() - started < SECONDS, f"case {case} of {file.name} took too long"
         file.write_bytes(content)
     assert refused > CASES / 3
+    assert capfd.readouterr() == ("", "")
     target.read()

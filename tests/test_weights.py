@@ -62,7 +62,7 @@ def test_files_that_are_no_weights(tmp_path):
     with pytest.raises(ValueError, match=r"is not a run folder with a checkpoint: it has no last\.safetensors"):
         open_model(tmp_path)
     torch.save({"weights": torch.zeros(3)}, path)
-    with pytest.raises(ValueError, match=r"truncated, or not a safetensors file|not match its own sha256"):
+    with pytest.raises(ValueError, match="truncated, or not a safetensors file"):
         open_model(path)
     safetensors.torch.save_file({"x": torch.zeros(3)}, path)
     with pytest.raises(ValueError, match="was written by another program"):
@@ -77,8 +77,6 @@ def test_truncated_files(tmp_path):
     content = path.read_bytes()
     for share in (0.0, 0.001, 0.3, 0.999):
         path.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(
-            ValueError, match=r"truncated, or not a safetensors file|does not match its own sha256"
-        ) as caught:
+        with pytest.raises(ValueError, match="truncated, or not a safetensors file") as caught:
             open_model(path)
         assert "\n" not in str(caught.value)

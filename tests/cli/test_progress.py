@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -204,12 +202,6 @@ def test_an_update_costs_next_to_nothing(make):
     with progress.training(PRESET, None):
         progress.update(0, 0.1, 5.0, 3.0, 0.1)
         assert min(seconds() for _ in range(5)) < 50e-6
-
-
-def test_it_can_be_imported_at_a_prompt_that_shows_anything():
-    """The prompt keeps its last value in `builtins._`, which the parser of arguments cannot import with."""
-    code = "import builtins; builtins._ = (1, [2]); import cocanet.cli.progress"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_numbers_and_times_in_words():

@@ -39,9 +39,9 @@ def test_help_says_what_is_expected(capsys, monkeypatch):
     assert exit_code("--help") == 0
     said = capsys.readouterr().out
     assert said.splitlines()[0].endswith("WEIGHTS PATH…")
-    for noise in ("STR [STR", "{None}", "None|"):
+    for noise in ("STR [STR", "{None}", "None|", "(default: )", "...]"):
         assert noise not in said
-    for flag in ("--level INT", "--dynamic ", "--fit {stretch,pad,crop}", "--components ", "--min-area"):
+    for flag in ("--level INT", "--dynamic ", "--fit {stretch,pad,crop}", "--components ", "--min-area", "--also {"):
         assert flag in said
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cocanet.data.store_format import ShardFactors, pack_factors
+from cocanet.data.store_format import FORMAT, META, ShardFactors, is_store, pack_factors
 
 _KINDS = {
     "position": hnp.arrays(np.float32, st.tuples(st.integers(0, 4), st.just(2)), elements=st.floats(-9, 9, width=32)),
@@ -17,6 +17,15 @@ _KINDS = {
     "with space": hnp.arrays(np.bool_, st.integers(0, 4)),
 }
 _FACTORS = st.fixed_dictionaries({}, optional=_KINDS)
+
+
+def test_a_store_is_recognised_by_its_format(tmp_path: Path) -> None:
+    """Other programs have a file of this name, too."""
+    own, foreign = f'{{"format": "{FORMAT}"}}', '{"format": "another"}'
+    for content, expected in ((own, True), (foreign, False), ("[]", False), ("{", False)):
+        (tmp_path / META).write_text(content)
+        assert is_store(tmp_path) == expected
+    assert not is_store(tmp_path / "nowhere")
 
 
 @settings(max_examples=25)

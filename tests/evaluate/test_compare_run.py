@@ -164,7 +164,7 @@ def test_a_comparison_from_training_to_tables(tmp_path, store):
 
 @pytest.mark.slow
 def test_a_stopped_training_is_saved_and_resumed(tmp_path, store):
-    job = job_of(tmp_path / "out", store, minutes=10.0)
+    job = job_of(tmp_path / "out", store, minutes=1.0)
 
     def interrupt() -> None:
         while not losses(job.run):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from contextlib import suppress
 
 import pytest
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from cocanet.explore import connections, gallery
+from cocanet.explore.connections import BoundedConnection
 from tests.explore.servers import noise, png, serve, small_explorer, write_images
 
 
@@ -53,6 +57,23 @@ def test_half_open_connections_make_room(explorer, monkeypatch):
             assert running.client.get("/api/models").status_code == 200
         for one in opened:
             one.close()
+
+
+def test_a_burst_makes_room_as_well(monkeypatch):
+    """Connections that are made before the event loop has closed any."""
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 8)
+    config, state, loop, cut = Config(lambda: None), ServerState(), asyncio.new_event_loop(), []
+
+    class Client(asyncio.Transport):
+        def abort(self):
+            cut.append(self)
+
+    clients = [Client() for _ in range(30)]
+    config.load()
+    for client in clients:
+        BoundedConnection(config, state, {}, _loop=loop).connection_made(client)
+    loop.close()
+    assert cut == clients[:22]
 
 
 def test_uploads_are_decoded_as_many_at_once_as_there_are_cores(explorer, monkeypatch):

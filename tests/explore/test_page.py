@@ -6,17 +6,16 @@ import re
 import numpy as np
 import pytest
 from scipy import ndimage
-from tools.film import FLAGS, served
+from tools.film import served
 
 import cocanet
 from cocanet.data.generators import make_scenes
 from cocanet.explain.compactness import compactness_maps
 from cocanet.explore.explorer import open_explorer
 from cocanet.predict.explanation import as_images
-from tests.explore.browser import PATIENCE, chromium, drawn, drop, point, ready, state, until, write_scenes
+from tests.explore.browser import PATIENCE, drawn, drop, point, ready, state, until, write_scenes
 from tests.explore.servers import noise, png, serve, small_explorer, write_images
 
-playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
 pytestmark = pytest.mark.slow
 NAME = "multi-dsprites"
 
@@ -24,15 +23,6 @@ NAME = "multi-dsprites"
 @pytest.fixture(scope="module")
 def segmenter():
     return cocanet.load(NAME)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    executable = chromium()
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=executable, args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

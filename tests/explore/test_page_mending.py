@@ -10,24 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 from scipy import ndimage
-from tools.film import FLAGS
 
-from tests.explore.browser import PATIENCE, chromium, drawn, point, ready, state, until
+from tests.explore.browser import PATIENCE, drawn, point, ready, state, until
 from tests.explore.servers import png, serve, small_explorer
 
-playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
 pytestmark = pytest.mark.slow
 HEIGHT, WIDTH = 48, 72
 LEFT = np.arange(WIDTH) < 36
-
-
-@pytest.fixture(scope="module")
-def browser():
-    executable = chromium()
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=executable, args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -8,18 +8,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cocanet.config import CocaNetConfig, DataConfig, DynamicSlots, LevelConfig, Preset
+from cocanet.config import CocaNetConfig, DataConfig, DynamicSlots, LevelConfig, Preset, RefineConfig
 from cocanet.io.weights import write_weights
 from cocanet.models.build import build
 from tests.tiny import THREE, in_slot_frame, small, token_net
 
 ATTENTIONS = (
-    LevelConfig((4, 3), 3, 1.0, 1, attention="neighbourhood", kernel=3),
-    LevelConfig((2, 4), 4, 1.0, 1, attention="global"),
+    LevelConfig((4, 3), 2, 1.0, 1, attention="neighbourhood", kernel=3),
+    LevelConfig((2, 4), 3, 1.0, 1, attention="global"),
 )
 MODELS: dict[str, CocaNetConfig] = {
     "three": THREE,
-    "dynamic": small(levels=ATTENTIONS, norm="image", dynamic=DynamicSlots(scope_threshold=0.3, max_slots=6)),
+    "dynamic": small(levels=ATTENTIONS, norm="image", dynamic=DynamicSlots(scope_threshold=0.5, max_slots=4)),
     "frame": in_slot_frame(small()),
     "tokens": token_net(),
 }
@@ -27,6 +27,8 @@ MODELS: dict[str, CocaNetConfig] = {
 frame; cells of several pixels with an autoregressive token decoder."""
 WITH_DECODER = ("frame", "tokens")
 REFINED = ("dynamic",)
+REFINE = RefineConfig(rounds=2, radius=1)
+"""Fewer neighbours than usual: each is a part of the graph."""
 
 
 def write_model(name: str, folder: Path) -> Path:
@@ -38,9 +40,11 @@ def write_model(name: str, folder: Path) -> Path:
 
 
 def main(folder: Path, format: str, *names: str) -> None:
+    from cocanet.export import graph
     from cocanet.export.export_settings import SUFFIXES, ExportSettings
     from cocanet.export.exporting import export_model
 
+    graph.RefineConfig = lambda: REFINE  # type: ignore[misc, assignment]
     for name in names:
         out = folder / f"{name}{SUFFIXES[format]}"
         settings = ExportSettings(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from cocanet.config import DataConfig, Preset, RefineConfig
+from cocanet.config import DataConfig, Preset
 from cocanet.export.export_settings import ExportSettings
 from cocanet.export.exporting import export_model
 from cocanet.export.graph import check_exportable
@@ -22,7 +22,7 @@ from cocanet.predict import load
 from cocanet.predict.onnx_segmenter import ExportMetadata
 from cocanet.predict.segmenter import level_masks
 from cocanet.refine import refine
-from tests.export.models import MODELS, REFINED, WITH_DECODER
+from tests.export.models import MODELS, REFINE, REFINED, WITH_DECODER
 from tests.models.baselines.baselines import bo_qsa, inv_sa, slot_attention, tiny_config
 from tests.tiny import small
 
@@ -46,8 +46,8 @@ def export(folder: Path, format: str, *names: str) -> str:
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")
-    output = export(folder, "onnx", "dynamic", "frame", "tokens")
-    assert output.count("every pixel has the same slot") == 3
+    output = export(folder, "onnx", "dynamic", "tokens")
+    assert output.count("every pixel has the same slot") == 2
     return folder
 
 
@@ -58,7 +58,7 @@ def outputs(name: str, folder: Path, images: np.ndarray) -> dict[str, np.ndarray
         out = model(torch.from_numpy(images))
     if name in REFINED:
         encoder, decoder = (
-            refine(masks, torch.from_numpy(images), out.in_use, RefineConfig())
+            refine(masks, torch.from_numpy(images), out.in_use, REFINE)
             for masks in (out.encoder_masks, out.decoder_masks)
         )
         out = replace(out, encoder_masks=encoder, decoder_masks=decoder)
@@ -87,7 +87,7 @@ def agreeing(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], tole
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dynamic", "frame", "tokens"])
+@pytest.mark.parametrize("name", ["dynamic", "tokens"])
 def test_every_output_is_the_models(name, exported):
     """On 24 images in batches of several sizes; with untrained weights rounding decides a few of them."""
     segmenter = load(exported / f"{name}.onnx")
@@ -101,14 +101,14 @@ def test_every_output_is_the_models(name, exported):
 @pytest.mark.slow
 def test_dynamic_slots_differ_from_image_to_image(exported):
     in_use = load(exported / "dynamic.onnx").run(synthetic_images(MODELS["dynamic"].image_size, 20))["in_use"]
-    assert in_use.shape == (20, 6)
+    assert in_use.shape == (20, 4)
     assert len(np.unique(in_use.sum(1))) > 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"masks": "decoder"}, {"level": 1}])
 def test_segmentations_are_the_same(exported, options):
-    ours, theirs = load(exported / "frame.onnx"), load(exported / "frame.safetensors")
+    ours, theirs = load(exported / "tokens.onnx"), load(exported / "tokens.safetensors")
     images = list((255 * synthetic_images((24, 30), 8, seed=2)).round().astype(np.uint8).transpose(0, 2, 3, 1))
     pairs = list(zip(ours.segment(images, **options), theirs.segment(images, **options), strict=True))
     same = [np.array_equal(one.labels, other.labels) for one, other in pairs]
@@ -136,18 +136,18 @@ def test_a_program_of_torch(tmp_path):
 @pytest.mark.slow
 def test_metadata(exported):
     onnx = pytest.importorskip("onnx")
-    file = onnx.load(exported / "frame.onnx")
+    file = onnx.load(exported / "tokens.onnx")
     onnx.checker.check_model(file, full_check=True)
     assert file.producer_name == "cocanet"
     assert file.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
     (entry,) = (entry for entry in file.metadata_props if entry.key == "cocanet")
-    metadata = ExportMetadata.from_json(entry.value, "frame.onnx")
-    assert metadata.preset == open_model(exported / "frame.safetensors").preset
+    metadata = ExportMetadata.from_json(entry.value, "tokens.onnx")
+    assert metadata.preset == open_model(exported / "tokens.safetensors").preset
     assert not metadata.refined
     assert metadata.notes == {"step": 7, "commit": "abc"}
-    assert metadata.weights == "frame.safetensors"
+    assert metadata.weights == "tokens.safetensors"
     assert list(metadata.outputs) == [output.name for output in file.graph.output]
-    assert str(ROOT).encode() not in (exported / "frame.onnx").read_bytes()
+    assert str(ROOT).encode() not in (exported / "tokens.onnx").read_bytes()
 
 
 @pytest.mark.slow

@@ -31,5 +31,10 @@ def test_nodes_of_a_cell_stay_together():
 
 
 def test_window_that_does_not_divide_is_named():
-    with pytest.raises(ValueError, match="32×30 cells does not divide into windows of 4×4"):
-        grid_after((32, 30), (4, 4))
+    for refuse in (
+        lambda: grid_after((32, 30), (4, 4)),
+        lambda: partition(torch.zeros(1, 32, 30, 1, 1), (4, 4)),
+        lambda: unpartition(torch.zeros(1, 56, 16, 1), (4, 4), (32, 30)),
+    ):
+        with pytest.raises(ValueError, match="32×30 cells does not divide into windows of 4×4"):
+            refuse()

@@ -71,6 +71,7 @@ def refused(open_file: Callable[[], Any], path: Path, expected: str) -> None:
         (json.dumps(with_model(dim=60_000)), "of shape .* its model expects"),
         (json.dumps(with_model(dim=10**9)), "preset.model.dim is 1000000000; expected at most 65536"),
         (json.dumps(with_model(image_size=[60_000, 60_000])), "60000×60000; expected at most 4,194,304 cells"),
+        (json.dumps(with_model(image_size=[60_000, 100])), "60000×100; expected at most 4,194,304 cells"),
         (json.dumps(with_model(levels=to_dict(PRESET)["model"]["levels"] * 50)), "100 entries; expected at most 64"),
         (json.dumps(head()).replace('"temperature": 1.0', '"temperature": NaN', 1), "it holds NaN"),
         (json.dumps(head()).replace('"temperature": 1.0', '"temperature": 1e999', 1), "is inf; expected|is not finite"),

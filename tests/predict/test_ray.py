@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,15 @@ from PIL import Image
 from cocanet.predict import load
 from cocanet.predict.batches import batches
 from cocanet.predict.columns import ColumnSegmenter
-from cocanet.predict.ray import segment_by_ray
+from cocanet.predict.ray import RayWorker, segment_by_ray
 from cocanet.predict.segment_many import FolderSink, drain
-from cocanet.predict.segment_settings import OutputSettings, SegmentSettings, WorkerSettings
+from cocanet.predict.segment_settings import OutputSettings, SegmentSettings
 from cocanet.predict.workers import Work
 from cocanet.predict.writers import EncodeFiles
 from tests.predict.conftest import BATCH, contents
 from tests.predict.crashing import DieOnce
 
 pytestmark = pytest.mark.slow
-TWO = WorkerSettings(2, "ray")
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +38,6 @@ def cluster() -> Any:
     )
     yield ray
     ray.shutdown()
-
-
-def test_the_bytes_of_one_process(cluster, place, tmp_path):
-    done = place.run(tmp_path / "files", TWO)
-    assert contents(tmp_path / "files") == contents(place.path / "files")
-    assert (done.images, [failure.reason for failure in done.failures]) == (29, ["the file is empty"])
-    assert cluster.is_initialized(), "a cluster that was there before stays"
 
 
 def test_a_worker_that_is_killed_in_the_middle(cluster, place, tmp_path):
@@ -62,13 +56,16 @@ def test_a_worker_that_is_killed_in_the_middle(cluster, place, tmp_path):
     expected = contents(place.path / "files")
     expected.pop(".coca-output")  # written by the command alone
     assert contents(out) == expected
+    assert cluster.is_initialized(), "a cluster that was there before stays"
 
 
-def test_weights_that_workers_cannot_load_end_the_run(cluster, place):
+def test_weights_that_a_worker_cannot_load_are_its_answer():
+    """As a value: Ray would repeat an error forever."""
     work = Work("nothing", "cpu", "last", SegmentSettings(), EncodeFiles(OutputSettings()), {})
-    items = batches(place.inputs(place.path / "nowhere"), BATCH)
-    with pytest.raises(ValueError, match=r"a worker on .*: there is no file or folder 'nothing'"):
-        list(segment_by_ray(work, items, 2))
+    answer = RayWorker(pickle.dumps(work))({"batch": [pickle.dumps([])]})
+    (error,) = map(pickle.loads, answer["outcomes"])
+    assert isinstance(error, ValueError)
+    assert re.match(r"a worker on .*: there is no file or folder 'nothing'", str(error))
 
 
 def test_a_column_of_a_ray_data_set(cluster, place):

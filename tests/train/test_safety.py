@@ -6,7 +6,6 @@ import os
 import shutil
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from cocanet.data.store_writer import write_store
@@ -128,16 +127,3 @@ def test_what_is_written_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch
     monkeypatch.setattr(os, "replace", lambda *paths: (calls.append(("replace", 0)), renamed(*paths)))
     files.write_atomically(tmp_path / "a", [b"four", b"five!"])
     assert calls == [("fsync", 9), ("replace", 0)]
-
-
-def test_crops_differ_from_epoch_to_epoch_and_resume_alike(tmp_path):
-    from cocanet.data.loader import Loader, LoaderConfig
-    from cocanet.data.store import Store
-
-    store = Store(noise_store(tmp_path / "data", count=8))
-    loader = Loader(store, LoaderConfig(8, shuffle=False, pad=2))
-    first, second = (next(iter(loader.epoch())).images.numpy() for _ in range(2))
-    whole = Loader(store, LoaderConfig(8, shuffle=False))
-    plain = next(iter(whole.epoch())).images.numpy()
-    assert not np.array_equal(first, plain)
-    assert not np.array_equal(first, second)

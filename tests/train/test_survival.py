@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -47,47 +49,54 @@ def one_thread() -> Iterator[None]:
 
 
 def run(command: list[str]) -> None:
-    subprocess.run(command, check=True, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    subprocess.run(command, check=True, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
 
 
-def kill_after(command: list[str], out: Path, step: int, pause: float) -> None:
-    """Start a run, and kill it some time after it has written a step to its journal."""
-    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
+# Processes that begin with torch and without the threads of this one.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["cocanet.train.loop", "cocanet.cli.train"])
+
+
+def in_child(work: Callable[..., Any], *given: Any) -> Any:
+    process = PROCESSES.Process(target=alone, args=(work, *given))
+    process.start()
+    return process
+
+
+def alone(work: Callable[..., Any], *given: Any) -> None:
+    torch.set_num_threads(1)
+    work(*given)
+
+
+def finish(process: Any) -> None:
+    process.join()
+    assert process.exitcode == 0
+
+
+def kill_after(process: Any, out: Path, step: int, pause: float) -> None:
+    """Kill a run some time after it has written a step to its journal."""
+    while process.is_alive():
         if any(line["step"] >= step for line in journal.read(out / "metrics.jsonl")):
             time.sleep(pause)
             break
         time.sleep(0.005)
     process.kill()
-    assert process.wait() == -9, "the run was over before it was killed"
+    process.join()
+    assert process.exitcode == -9, "the run was over before it was killed"
 
 
 def test_killed_at_random_steps_it_goes_on_bit_for_bit(tmp_path, data, one_thread):
     main(arguments(data, tmp_path / "whole", steps=40))
-    started = [*COCA, *arguments(data, tmp_path / "run", steps=40)]
-    command = [*started, "--resume"]
+    started = arguments(data, tmp_path / "run", steps=40)
+    again = [*started, "--resume"]
     draw = random.Random(os.environ.get("COCANET_KILL_SEED", "0"))
     for first in (1, 16):
-        kill_after(
-            started if first == 1 else command,
-            tmp_path / "run",
-            draw.randrange(first, first + 12),
-            pause=draw.uniform(0, 0.1),
-        )
-    run(command)
+        process = in_child(main, started if first == 1 else again)
+        kill_after(process, tmp_path / "run", draw.randrange(first, first + 12), pause=draw.uniform(0, 0.1))
+    finish(in_child(main, again))
     assert len(losses(tmp_path / "run")) == 40
     assert_same_run(tmp_path / "run", tmp_path / "whole")
     assert (tmp_path / "run" / "log.txt").read_text().count("resumed at step") == 2
-
-
-CHILD = """
-import sys
-from pathlib import Path
-from cocanet.train.loop import train
-from tests.train.test_survival import staged
-train(staged(Path(sys.argv[1])), Path(sys.argv[2]), resume=True)
-"""
 
 
 def staged(data: Path) -> Settings:
@@ -96,15 +105,19 @@ def staged(data: Path) -> Settings:
     return tiny_settings(data, {"checkpoint_every": 3, "validate_every": 30}, steps=60, stages=stages)
 
 
+def go_on(data: Path, out: Path) -> None:
+    train(staged(data), out, resume=True)
+
+
 def test_killed_across_stages_it_goes_on_bit_for_bit(tmp_path, one_thread):
     """COCANET_KILLS kills, spread over all stages, checkpoints and validations."""
     data, kills = noise_store(tmp_path / "data"), int(os.environ.get("COCANET_KILLS", "2"))
     train(staged(data), tmp_path / "whole")
-    command = [sys.executable, "-c", CHILD, str(data), str(tmp_path / "run")]
     draw = random.Random(os.environ.get("COCANET_KILL_SEED", "0"))
     for kill in range(kills):
-        kill_after(command, tmp_path / "run", round(2 + 54 * kill / kills), pause=draw.uniform(0, 0.02))
-    run(command)
+        process = in_child(go_on, data, tmp_path / "run")
+        kill_after(process, tmp_path / "run", round(2 + 54 * kill / kills), pause=draw.uniform(0, 0.02))
+    finish(in_child(go_on, data, tmp_path / "run"))
     assert len(losses(tmp_path / "run")) == 60
     assert_same_run(tmp_path / "run", tmp_path / "whole")
 

@@ -43,7 +43,9 @@ class Evaluate:
 class Report:
     """Compare runs: mean and deviation over seeds, beside the paper's values, as tables and a plot."""
 
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN…")]
+    runs: Annotated[
+        tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN…", help_behavior_hint="(required)")
+    ]
     """Run folders, or folders of run folders."""
     out: Path = Path("report")
     """Folder for the tables and the plot."""

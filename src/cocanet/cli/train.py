@@ -87,10 +87,13 @@ class Train:
         return estimate_run(Preset(self.preset, self.model, self.scenes, self.train), self._validated())
 
     def _validated(self) -> int:
-        """How many images a validation has."""
-        from cocanet.data.splits import VALIDATION_IMAGES, open_split
+        """How many images a validation has; their size is checked."""
+        from cocanet.data.splits import VALIDATION_IMAGES, at_size, open_split
 
-        return VALIDATION_IMAGES if self.data is None else len(open_split(self.scenes, "validation", self.data))
+        if self.data is None:
+            return VALIDATION_IMAGES
+        images = open_split(self.scenes, "validation", self.data)
+        return len(at_size(images, self.model.image_size, self.scenes, self.data))
 
     def _check(self) -> None:
         """Mistakes in the order of a reader: values, then data, then the folder."""
@@ -105,6 +108,11 @@ class Train:
         folders = [self.folder(seed) for seed in range(self.config.seed, self.config.seed + self.seeds)]
         if self.resume and not any(_run_folder(folder).exists for folder in folders):
             raise ValueError(nothing_to_resume(folders[0]))
+        if not self.resume:
+            from cocanet.io.run_folder import check_new
+
+            for folder in folders:
+                check_new(_run_folder(folder))
 
     def folder(self, seed: int) -> Path:
         if self.out is not None and self.seeds == 1:

@@ -24,7 +24,9 @@ class BoundedConnection(H11Protocol):
         self._start()
         if len(self.connections) > MAX_CONNECTIONS:
             waiting = [one for one in self.connections if isinstance(one, BoundedConnection) and one.waits]
-            min(waiting, key=lambda one: one._opened).transport.abort()
+            oldest = min(waiting, key=lambda one: one._opened)
+            self.connections.discard(oldest)  # at once: in a burst, the next one would choose it again
+            oldest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

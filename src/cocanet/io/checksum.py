@@ -31,6 +31,7 @@ def check_file(path: Path) -> Mapping[str, str]:
     """The metadata of a safetensors file; ValueError if it has a checksum that its content does not have."""
     with path.open("rb") as file:
         header = _read_header(file, path)
+        _check_length(file, header, path)
         metadata = header.get(_METADATA, {})
         if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
             raise ValueError(f"{path} is damaged: its metadata is not a dictionary of strings")
@@ -52,6 +53,16 @@ def _read_header(file: BinaryIO, path: Path) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise ValueError(f"{path} is not a safetensors file: its header is {type(header).__name__}")
     return header
+
+
+def _check_length(file: BinaryIO, header: Mapping[str, Any], path: Path) -> None:
+    """The tensors end where the file does, or earlier: what else is wrong with the index, safetensors finds."""
+    begin, size = file.tell(), path.stat().st_size
+    places = [entry.get("data_offsets") for entry in header.values() if isinstance(entry, dict)]
+    ends = [place[1] for place in places if isinstance(place, list) and len(place) == 2 and isinstance(place[1], int)]
+    expected = begin + max(ends, default=0)
+    if size < expected:
+        raise ValueError(f"{path} is truncated, or not a safetensors file: {size:,} bytes; expected {expected:,}")
 
 
 def _digest_of_header(header: Mapping[str, Any]) -> Any:

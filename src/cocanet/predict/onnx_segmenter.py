@@ -178,7 +178,8 @@ def _open(path: Path, device: str) -> Any:
     options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "0") or 0)
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return runtime.InferenceSession(str(path), options, providers=[provider])
+        # Without its second attempt, which prints.
+        return runtime.InferenceSession(str(path), options, providers=[provider], enable_fallback=0)
     except Exception as error:  # onnxruntime's errors derive from Exception alone
         reason = str(error).splitlines()[0]
         raise ValueError(f"{path} is truncated, or not a file that onnxruntime reads: {reason}") from None

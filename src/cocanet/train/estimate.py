@@ -19,6 +19,8 @@ from cocanet.words import about, plural
 
 SHORT = 100
 """Runs of fewer steps are over before their time is measured."""
+LONG = 5.0
+"""Seconds of a step after which no second one is timed."""
 PICTURE_SECONDS = 1.0
 """Time of the picture of a validation."""
 TRUST = 0.02
@@ -91,7 +93,7 @@ def _validation_seconds(preset: Preset, validated: int, device: str) -> float:
 
 
 def _step_seconds(preset: Preset, stage: Stage, device: str) -> float:
-    """The faster of two steps, after a first one."""
+    """The faster of two steps, after a first one; the first one if it takes long."""
     config = preset.model_at(stage)
     model = build(config, seed=0).to(device)
     freeze(model, stage.trains)
@@ -106,7 +108,9 @@ def _step_seconds(preset: Preset, stage: Stage, device: str) -> float:
         if device != "cpu":
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-    return min(seconds[1:])
+        if seconds[0] > LONG:
+            break
+    return min(seconds[1:] or seconds)
 
 
 def _peak_memory(device: str) -> int:

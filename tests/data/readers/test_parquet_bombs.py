@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cocanet.data.readers.parquet_pages import parse_header
+from cocanet.data.readers.parquet_pages import PageHeader, parse_header
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -93,6 +93,16 @@ def test_headers_are_those_that_arrow_wrote(tmp_path):
         place, pages = place + header.length + header.stored, pages + 1
     assert place == chunk.data_page_offset + chunk.total_compressed_size
     assert pages > 3
+
+
+def test_structs_are_nested_eight_deep_at_most():
+    def header(deep: int) -> bytes:
+        nested = [0x1C] * deep + [0] * deep  # field 1 is a struct, whose field 1 is a struct, …
+        return bytes([*nested, 0x15, 2 * 5, 0x15, 2 * 7, 0])  # fields 2 and 3 are the integers 5 and 7
+
+    assert parse_header(header(8)) == PageHeader(5, 7, len(header(8)))
+    with pytest.raises(ValueError, match="a page has a damaged header"):
+        parse_header(header(9))
 
 
 def test_damaged_headers():
