@@ -29,5 +29,7 @@ install: $(VENV)/installed
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[baselines,dev,docs,explore,hub,onnx,ray,render]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[baselines,dev,docs,explore,features,hub,onnx,ray,render]"
+	# Without the torchvision that timm asks for, whose build must be that of torch: the one test of timm does without.
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps timm
 	touch $@

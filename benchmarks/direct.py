@@ -22,6 +22,7 @@ from cocanet.functional.geometry import Geometry, partition_geometry, pixel_geom
 from cocanet.functional.windows import partition, unpartition
 from cocanet.layers.attention import GlobalReach, NeighbourhoodReach, RefineBlock
 from cocanet.layers.coca import CocaLayer
+from cocanet.models.backbone import Backbone
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder
 from cocanet.models.hierarchy import HierarchyLevel
@@ -37,7 +38,8 @@ class Direct(NamedTuple):
 
 def forward(model: CocaNet, images: Tensor) -> Direct:
     """`model(images)` the long way; needs fixed slots and a spatial broadcast decoder in the image's frame."""
-    pixels = _backbone(model, 2 * images**model.backbone.input_gamma - 1)
+    assert isinstance(model.backbone, Backbone)
+    pixels = _backbone(model.backbone, 2 * images**model.backbone.input_gamma - 1)
     grid, geometry = pixels.unsqueeze(3), _pixels(model, images)
     outputs, masks, levels = [pixels.unsqueeze(3)], [], _levels(model)
     for number, level in enumerate(levels):
@@ -80,8 +82,7 @@ def _norm(x: Tensor) -> Tensor:
     return out
 
 
-def _backbone(model: CocaNet, images: Tensor) -> Tensor:
-    backbone = model.backbone
+def _backbone(backbone: Backbone, images: Tensor) -> Tensor:
     appearance = backbone.conv(F.pad(images, [backbone.padding] * 4, mode="replicate"))
     appearance = F.leaky_relu(_norm(rearrange(appearance, "b c h w -> b h w c")))
     x = _norm(backbone.mix(appearance) + backbone.position())

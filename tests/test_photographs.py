@@ -120,3 +120,28 @@ def test_real_photographs(samples):
     assert counts == {"train": 9_680, "validation": 320, "test": 662}
     counts = {name: len(source) for name, source in photographs.flowers(chosen).items()}
     assert counts == {"train": 6_149, "validation": 141, "test": 282}
+
+
+def test_moved_birds_lie_off_centre_in_crops_of_the_same_size(tmp_path):
+    """Two birds with room on their left and above, one without; each bird is 8 pixels wide, its crop 12."""
+    masks, places = [], [(20, 20), (24, 24), (2, 2)]
+    for top, left in places:
+        masks.append(np.zeros((34, 34), dtype=np.uint8))
+        masks[-1][top : top + 8, left : left + 8] = 255
+    boxes = [(float(left), float(top), 8.0, 8.0) for top, left in places]
+    pictures = [np.full((34, 34, 3), number, dtype=np.uint8) for number in range(3)]
+    stores = photographs.moved_birds(write_birds(tmp_path / "cub", pictures, masks, boxes, [1] * 3), size=12)
+    moved, usual = stores["birds-moved"], stores["birds-unmoved"]
+    assert len(moved) == len(usual) >= 2
+    for index in range(len(moved)):
+        assert number_of(moved[index].image) == number_of(usual[index].image)
+        centres = [np.argwhere(store[index].labels == 1).mean(0) - 5.5 for store in (moved, usual)]
+        assert np.abs(centres[0]).max() == pytest.approx(3, abs=1), "a quarter of 12 pixels, cut off by at most one"
+        np.testing.assert_allclose(centres[1], 0, atol=0.6)
+
+
+def test_fewer_training_images_are_evenly_spaced(published):
+    prepare(Photographs(published.birds, published.flowers, published.flowers17, published.out, size=8, train=5))
+    found = numbers(published.out / "flowers")
+    assert found["train"] == [1, 7, 13, 19, 25]
+    assert len(found["test"]) == 6

@@ -246,7 +246,7 @@ def check_this_folder() -> Finding:
 
 
 def check_cache() -> Finding:
-    from cocanet.data.cache import cache_folder
+    from cocanet.files import cache_folder
 
     return check_folder("cache", cache_folder(), "set COCANET_CACHE to a folder with free space that you may write to")
 

@@ -31,6 +31,14 @@ class FileEntry:
     sha256: str
 
 
+def cache_folder() -> Path:
+    """$COCANET_CACHE, or a folder in the user's cache."""
+    given = os.environ.get("COCANET_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cocanet"
+
+
 def write_atomically(path: Path, pieces: Iterable[bytes | memoryview]) -> FileEntry:
     """Write a file so that it is there whole or not at all, even if the machine stops half-way."""
     temporary = temporary_name(path)

@@ -159,7 +159,7 @@ def scenes(count: int = 9) -> Batch:
 
 def test_scores_are_those_of_loops_in_any_batches_without_unlabelled_images():
     scene = scenes()
-    batches = [Batch(*(part[start:stop] for part in scene)) for start, stop in ((0, 1), (1, 6), (6, 9))]
+    batches = [Batch(*(part[start:stop] for part in scene[:3])) for start, stop in ((0, 1), (1, 6), (6, 9))]
     found = {each.name: each for each in score_baselines(methods(BIRDS, single=True), batches, 1)}
     disc, whole = central_disc(scene.images).numpy(), np.zeros((9, 32, 32), dtype=np.int64)
     for name, segments in (("disc", disc), ("whole", whole)):

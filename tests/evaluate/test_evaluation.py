@@ -35,7 +35,7 @@ from cocanet.io.trained import open_model
 from cocanet.io.weights import write_weights
 from cocanet.labels import UNLABELLED
 from cocanet.metrics.segmentation import ForegroundOverlap
-from cocanet.metrics.table import OF_MASKS, SCORES, TABLE
+from cocanet.metrics.table import DISCOVERIES, OF_MASKS, SCORES, TABLE
 from tests.small_runs import OneObject, Squares, make_run, tiny_preset
 
 TEST_IMAGES = 24
@@ -538,7 +538,7 @@ def test_decoder_scores_that_repeat_the_encoders_are_shown_once(on_squares, tmp_
     repeated = {f"decoder_{name}": on_squares.scores[f"encoder_{name}"] for name in OF_MASKS}
     same = replace(on_squares, scores=on_squares.scores | repeated)
     assert not on_squares.decoder_repeats_encoder
-    assert same.shown == [name for name in SCORES if not name.startswith("decoder_")]
+    assert same.shown == [name for name in (*SCORES, *DISCOVERIES) if not name.startswith("decoder_")]
     run = make_run(tmp_path / "run")
     (run / FILE).write_text(same.to_json())
     (group,) = write_report([run], tmp_path / "report")

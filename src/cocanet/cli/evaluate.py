@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -83,7 +84,8 @@ def run_evaluation(
             folder = folder / f"on-{evaluation.data.name}"
         write_evaluation(evaluation, folder)
         if evaluation.baselines:
-            progress.console.print(baseline_table(evaluation))
+            for names in filter(None, (evaluation.mask_scores, evaluation.discovery_scores)):
+                progress.console.print(baseline_table(evaluation, names))
         progress.console.print(score_table(evaluation))
         if evaluation.paper is not None:
             for note in notes_beside(evaluation.paper, evaluation.data.name):
@@ -113,7 +115,8 @@ def score_table(evaluation: Evaluation) -> Table:
     table.add_column("this model", justify="right")
     if paper is not None:
         table.add_column(f"paper's {TITLES[paper.model]}, {plural(paper.seeds, 'seed')}", justify="right")
-    of_masks = {f"{side}_{name}" for side in ("encoder", "decoder") for name in evaluation.mask_scores}
+    of_either = (*evaluation.mask_scores, *evaluation.discovery_scores)
+    of_masks = {f"{side}_{name}" for side in ("encoder", "decoder") for name in of_either}
     in_the_other = of_masks if evaluation.baselines else set()
     for name in (name for name in evaluation.shown if name not in in_the_other):
         beside = [] if paper is None else [str(paper.scores[name]) if name in paper.scores else "–"]
@@ -122,13 +125,12 @@ def score_table(evaluation: Evaluation) -> Table:
     return table
 
 
-def baseline_table(evaluation: Evaluation) -> Table:
-    """The mask scores of the model, and of the paper, above those of the non-learned baselines."""
+def baseline_table(evaluation: Evaluation, names: Sequence[str]) -> Table:
+    """Some scores of the model's masks, and the paper's, above those of the non-learned baselines."""
     from rich.table import Table
 
     from cocanet.metrics.table import text, title
 
-    names = evaluation.mask_scores
     table = Table(title=f"non-learned baselines, on the same {plural(evaluation.images, 'image')}")
     table.add_column("masks", no_wrap=True)
     for name in names:

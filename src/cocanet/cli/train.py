@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ABOUT = "Train a model on a data set: `coca train PRESET --help` lists what can be set."
 AUTO = "auto"
 SLOTS, SIZE = 7, 64
+FEATURE_SIZE = 128
 HELP_ALL = "--help-all"
 
 
@@ -137,10 +138,12 @@ class TrainAuto(Train):
     """A folder of images, or a store of them; needed unless a run is resumed."""
     slots: int | None = None
     """Objects in an image at most, background included; chosen by the colours of the images if left out."""
-    size: int = SIZE
-    """Pixels a side to which a folder's images are resized; a store has its own size."""
+    size: int | None = None
+    """Pixels a side to which a folder's images are resized, 64 or with --features 128; a store has its own size."""
     fit: Fit = "stretch"
     """How a folder's photographs become squares."""
+    features: bool = False
+    """Cluster features of a pretrained network instead of pixels: for photographs (docs/photographs.md)."""
 
     def say_end(self, folder: Path, progress: Progress) -> None:
         from cocanet.evaluate.gain import gain
@@ -160,8 +163,10 @@ class AutoFlags:
     """A folder of photographs, or a store of `coca import`."""
     slots: int | None = None
     """Objects in a photograph at most, with the background; chosen by the photographs' colours if left out."""
-    size: int = SIZE
-    """Pixels a side at which photographs are trained; 128 shows smaller objects, and takes many times as long."""
+    size: int | None = None
+    """Pixels a side at which photographs are trained: 64, with --features 128. More show smaller objects, slowly."""
+    features: bool = False
+    """Cluster features of a pretrained network instead of pixels: for photographs. Needs the extra `features`."""
     fit: Fit = "stretch"
     """How photographs become squares: stretch and pad keep all of each, crop cuts off the sides."""
     minutes: float | None = None
@@ -176,6 +181,11 @@ class AutoFlags:
     """Runs one after the other, on consecutive seeds."""
     accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """What to train on; the fastest there is if left out."""
+
+    @property
+    def side(self) -> int:
+        """Pixels a side to which a folder's photographs are resized."""
+        return self.size or (FEATURE_SIZE if self.features else SIZE)
 
 
 Command = TypeVar("Command", bound=Train)
@@ -246,8 +256,8 @@ def _parse_auto(flags: list[str]) -> Train:
 
         check_new(folders[0])
     check_flags(flags, given)
-    store = import_images(given.data, given.size, given.fit)
-    choice = choose_for(given.data, given.slots, store)
+    store = import_images(given.data, given.side, given.fit)
+    choice = choose_for(given.data, given.slots, store, features=given.features)
     chosen = _cli(flags, _for_own_images(defaults(choice.preset)))
     print_reasons(choice._replace(preset=chosen.settings(0).preset))
     return replace(chosen, data=store)
@@ -260,7 +270,7 @@ def _parse_resumed_auto(flags: list[str], given: AutoFlags, folder: RunFolder) -
     if given.data is None:
         return resumed
     fit = resumed.scenes.fit or given.fit
-    return replace(resumed, data=import_images(given.data, given.size, fit))
+    return replace(resumed, data=import_images(given.data, given.side, fit))
 
 
 def nothing_to_resume(folder: Path) -> str:
@@ -291,10 +301,11 @@ def check_flags(flags: list[str], given: AutoFlags) -> None:
     from cocanet.data.cache import holds_stores
 
     if given.data is not None and not holds_stores(given.data):
-        _cli(flags, _for_own_images(defaults(choose((given.size, given.size), given.slots or SLOTS).preset)))
+        choice = choose((given.side, given.side), given.slots or SLOTS, features=given.features)
+        _cli(flags, _for_own_images(defaults(choice.preset)))
 
 
-def choose_for(data: Path, slots: int | None, store: Path) -> Choice:
+def choose_for(data: Path, slots: int | None, store: Path, *, features: bool = False) -> Choice:
     """A model for the images in a store."""
     from cocanet.data.cache import fit_of
     from cocanet.data.colour_clusters import slots_needed
@@ -304,7 +315,9 @@ def choose_for(data: Path, slots: int | None, store: Path) -> Choice:
     name = data.resolve().name
     images = open_split(DataConfig(name), "train", store)
     chosen = slots or slots_needed(images)
-    choice = choose(size_of(images), chosen, name, images.background_labels, fit_of(store), counted=slots is None)
+    choice = choose(
+        size_of(images), chosen, name, images.background_labels, fit_of(store), counted=slots is None, features=features
+    )
     if len(images) >= choice.preset.train.batch_size:
         return choice
     # A handful of images makes a smaller batch.

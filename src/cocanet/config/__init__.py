@@ -14,6 +14,7 @@ from cocanet.config.coca_net import (
     LevelConfig,
     NormScope,
 )
+from cocanet.config.features import FeatureBackboneConfig, FeatureDecoderConfig
 from cocanet.config.preset import DataConfig, Fit, ModelConfig, Preset
 from cocanet.config.refine import RefineConfig
 from cocanet.config.tokens import TokenDecoderConfig
@@ -32,6 +33,8 @@ __all__ = [
     "DataConfig",
     "DecoderConfig",
     "DynamicSlots",
+    "FeatureBackboneConfig",
+    "FeatureDecoderConfig",
     "Fit",
     "Frame",
     "GenesisV2Config",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cocanet.config.checks import by, positive
+from cocanet.config.features import FeatureBackboneConfig, FeatureDecoderConfig
 from cocanet.config.tokens import TokenDecoderConfig
 
 EncoderMasks = Literal["slots", "paper"]
@@ -38,6 +39,10 @@ class AttentionConfig:
     iterations: int = 3
     encoder_masks: EncoderMasks = "slots"
     """The softmax over slots, or what the COCA paper evaluates, which need not sum to 1."""
+    backbone: FeatureBackboneConfig | None = None
+    """Pretrained features instead of the encoder's convolutions, for Slot Attention and BO-QSA."""
+    decoder: FeatureDecoderConfig | None = None
+    """The decoder that predicts these features, instead of the model's own."""
 
     def __post_init__(self) -> None:
         positive(
@@ -54,6 +59,13 @@ class AttentionConfig:
         for name, strides in (("encoder", self.encoder_strides), ("decoder", self.decoder_strides)):
             if not strides or min(strides) < 1:
                 raise ValueError(f"the {name} needs at least one layer and strides of 1 or more; got {strides}")
+        if (self.backbone is None) != (self.decoder is None):
+            raise ValueError(
+                "a feature decoder goes with a feature backbone and only with it; expected both or neither"
+            )
+        if self.backbone is not None:
+            self.backbone.grid_of(self.image_size)
+            return
         shrinks = math.prod(self.encoder_strides)
         if any(side % shrinks for side in self.image_size):
             raise ValueError(f"the encoder shrinks by {shrinks}, which does not divide {by(self.image_size)} images")
@@ -68,6 +80,8 @@ class AttentionConfig:
     @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of the features that slots attend to."""
+        if self.backbone is not None:
+            return self.backbone.grid
         shrinks = math.prod(self.encoder_strides)
         return self.image_size[0] // shrinks, self.image_size[1] // shrinks
 
@@ -95,6 +109,8 @@ class InvSaConfig(AttentionConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.backbone is not None:
+            raise ValueError("inv-sa has an encoder of its own; expected no backbone of features")
         positive(decoder_channels=self.decoder_channels, decoder_kernel=self.decoder_kernel)
         if self.decoder_kernel % 2 == 0:
             raise ValueError(f"a decoder kernel must be odd to keep the resolution; got {self.decoder_kernel}")

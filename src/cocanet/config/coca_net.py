@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cocanet.config.checks import by, positive
+from cocanet.config.features import FeatureBackboneConfig, FeatureDecoderConfig
 from cocanet.config.tokens import TokenDecoderConfig
 from cocanet.config.windows import Window, dilated_candidates, grid_after
 
@@ -34,6 +35,13 @@ class BackboneConfig:
             raise ValueError(f"the backbone needs at least one convolution, of stride 1 or more; got {self.strides}")
         if self.kernel % 2 == 0:
             raise ValueError(f"the backbone's kernel must be odd to keep the resolution; got {self.kernel}")
+
+    def grid_of(self, image_size: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the first level's cells: the pixels, unless there are strides."""
+        shrinks = math.prod(self.strides)
+        if any(side % shrinks for side in image_size):
+            raise ValueError(f"the backbone shrinks by {shrinks}, which does not divide {by(image_size)} images")
+        return image_size[0] // shrinks, image_size[1] // shrinks
 
 
 @dataclass(frozen=True)
@@ -154,9 +162,9 @@ class CocaNetConfig:
 
     image_size: tuple[int, int]
     dim: int
-    backbone: BackboneConfig
+    backbone: BackboneConfig | FeatureBackboneConfig
     levels: tuple[LevelConfig, ...]
-    decoder: DecoderConfig | TokenDecoderConfig
+    decoder: DecoderConfig | TokenDecoderConfig | FeatureDecoderConfig
     heads: int = 4
     norm: NormScope = "node"
     anchors: AnchorRule = "compact"
@@ -171,9 +179,6 @@ class CocaNetConfig:
         if not self.levels:
             raise ValueError("a hierarchy needs at least one level")
         self._check_decoder()
-        shrinks = math.prod(self.backbone.strides)
-        if any(side % shrinks for side in self.image_size):
-            raise ValueError(f"the backbone shrinks by {shrinks}, which does not divide {by(self.image_size)} images")
         grid, nodes = self.grid, 1
         for number, level in enumerate(self.levels, 1):
             nodes = self._check_level(number, level, nodes)
@@ -185,6 +190,12 @@ class CocaNetConfig:
             )
 
     def _check_decoder(self) -> None:
+        if isinstance(self.decoder, FeatureDecoderConfig) != isinstance(self.backbone, FeatureBackboneConfig):
+            raise ValueError(
+                "a feature decoder goes with a feature backbone and only with it; expected both or neither"
+            )
+        if isinstance(self.decoder, FeatureDecoderConfig):
+            return
         if isinstance(self.decoder, TokenDecoderConfig):
             self.decoder.grid(self.image_size)
         elif self.decoder.output_size != self.image_size:
@@ -209,9 +220,8 @@ class CocaNetConfig:
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Rows and columns of the first level's cells: the pixels, unless the backbone has strides."""
-        shrinks = math.prod(self.backbone.strides)
-        return self.image_size[0] // shrinks, self.image_size[1] // shrinks
+        """Rows and columns of the first level's cells: the pixels, unless the backbone has strides or features."""
+        return self.backbone.grid_of(self.image_size)
 
     @property
     def slots(self) -> int:

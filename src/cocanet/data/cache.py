@@ -13,19 +13,12 @@ from cocanet.data.sample import Source
 from cocanet.data.store import Store
 from cocanet.data.store_format import META, is_store, read_meta
 from cocanet.data.store_writer import write_store
+from cocanet.files import cache_folder
 from cocanet.progress import QUIET, Progress
 from cocanet.words import plural
 
 LISTED = 10
 """Damaged images that are named; the store's `meta.json` lists all of them."""
-
-
-def cache_folder() -> Path:
-    """$COCANET_CACHE, or a folder in the user's cache."""
-    given = os.environ.get("COCANET_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cocanet"
 
 
 def cached_scenes(source: Source, name: str, progress: Progress = QUIET) -> Store:

@@ -31,6 +31,8 @@ class Batch(NamedTuple):
     images: Float[Tensor, "b 3 h w"]
     labels: Int64[Tensor, "b h w"]
     indices: Int64[Tensor, " b"]
+    features: Float[Tensor, "b n"] | None = None
+    """Kept maps of a frozen network, where the data has them (`data.feature_cache`)."""
 
 
 @runtime_checkable
@@ -42,6 +44,13 @@ class GatherSource(Protocol):
     def gather(
         self, indices: Int[np.ndarray, " b"]
     ) -> tuple[UInt8[np.ndarray, "b h w 3"], UInt8[np.ndarray, "b h w"]]: ...
+
+
+@runtime_checkable
+class FeatureSource(GatherSource, Protocol):
+    """Images with kept features."""
+
+    def gather_features(self, indices: Int[np.ndarray, " b"]) -> Float[np.ndarray, "b n"] | None: ...
 
 
 @dataclass(frozen=True)
@@ -172,7 +181,9 @@ class Loader:
             images = pad_and_crop(images, offsets, config.pad)
             labels = pad_and_crop(labels, offsets, config.pad)
         planes = images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
-        return Batch(planes.div_(255), labels.long(), self._move(torch.from_numpy(indices)))
+        features = self.data.gather_features(indices) if isinstance(self.data, FeatureSource) else None
+        kept = None if features is None else self._move(torch.from_numpy(features))
+        return Batch(planes.div_(255), labels.long(), self._move(torch.from_numpy(indices)), kept)
 
     def _epoch_order(self, epoch: int) -> Int[np.ndarray, " n"]:
         if not self.config.shuffle:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -82,6 +83,13 @@ class Resized:
             smooth = F.interpolate(planes, self.size, mode="bilinear", antialias=True, align_corners=False)
         nearest = F.interpolate(torch.from_numpy(labels)[:, None], self.size, mode="nearest-exact")
         return smooth.permute(0, 2, 3, 1).contiguous().numpy(), nearest[:, 0].numpy()
+
+
+def store_of(images: Images) -> Path | None:
+    """The folder of the store that images come from; None for generated scenes."""
+    if isinstance(images, Resized):
+        return store_of(images.images)
+    return images.store.path if isinstance(images, Part) else None
 
 
 def size_of(images: Images) -> tuple[int, int]:

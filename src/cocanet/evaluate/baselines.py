@@ -6,7 +6,7 @@ images of one object, and one mask for the whole image.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -15,18 +15,22 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from cocanet.config import CocaNetConfig, Preset, RefineConfig
+from cocanet.config import CocaNetConfig, FeatureBackboneConfig, Preset, RefineConfig
 from cocanet.data.colour_clusters import CLUSTERED_SIDE, kmeans, nearest, pixel_colours, shrink
 from cocanet.data.loader import Batch
 from cocanet.evaluate.evaluation import Baseline
+from cocanet.evaluate.feature_baselines import feature_methods
+from cocanet.evaluate.methods import Method, Segment
 from cocanet.extras import extra
 from cocanet.metrics.functional.contingency import contingency, hard_labels, is_labelled
+from cocanet.metrics.functional.discovery import localised
 from cocanet.metrics.scores import score_masks
 from cocanet.metrics.table import TABLE
 from cocanet.models.build import build
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.model import ObjectModel
 from cocanet.models.output import Encoding
+from cocanet.models.pretrained import PretrainedFeatures
 from cocanet.refine import refine
 
 DISC_RADIUS = 0.25
@@ -37,16 +41,6 @@ SCALES = tuple(2.0**power for power in range(-2, 11))
 """Scales among which Felzenszwalb's algorithm finds one, on at most `TUNED_ON` images."""
 TUNED_ON, LEAST_SEGMENT = 16, 0.01
 GRABCUT_ROUNDS = 5
-
-Segment = Callable[[Float[Tensor, "b 3 h w"]], Int64[Tensor, "b h w"]]
-
-
-class Method(NamedTuple):
-    """A baseline: a function from images to label maps."""
-
-    name: str
-    title: str
-    segment: Segment
 
 
 class BaselineScores(NamedTuple):
@@ -70,22 +64,33 @@ class BaselineScores(NamedTuple):
 
 
 def methods(
-    preset: Preset, device: torch.device | str = "cpu", *, single: bool = False, refined: bool = False
+    preset: Preset,
+    device: torch.device | str = "cpu",
+    *,
+    single: bool = False,
+    refined: bool = False,
+    sample: Float[Tensor, "b 3 h w"] | None = None,
 ) -> list[Method]:
     """All baselines of a model; k-means has two clusters, and as many as the model has slots.
 
     Felzenszwalb's and GrabCut need scikit-image and OpenCV, the extra `baselines`, and are left out without.
 
     Images of one object (`single`) have the central disc too. With `refined` the untrained encoder's masks are refined
-    like those of the model.
+    like those of the model. A model of frozen features has baselines of these features; k-means over the data set
+    finds its centres by the images `sample`.
     """
     model = preset.model
     dynamic = model.dynamic if isinstance(model, CocaNetConfig) else None
     slots = dynamic.max_slots if dynamic else model.slots
+    backbone = getattr(model, "backbone", None)
+    of_features: list[Method] = []
+    if isinstance(backbone, FeatureBackboneConfig) and sample is not None:
+        of_features = feature_methods(PretrainedFeatures(backbone), slots, sample)
     return [
         *(colour_clusters(count) for count in dict.fromkeys((2, slots))),
         *([felzenszwalb_segments(slots)] if find_spec("skimage") else []),
         *([Method("grabcut", "GrabCut from a central box", grabcut)] if find_spec("cv2") else []),
+        *of_features,
         untrained_encoder(preset, device, refined=refined),
         *([Method("disc", "central disc", central_disc)] if single else []),
         Method("whole", "one mask for the whole image", lambda images: torch.zeros_like(images[:, 0]).long()),
@@ -107,6 +112,7 @@ def score_baselines(
             found = method.segment(batch.images)
             table = contingency(truth, found, None, int(found.max()) + 1)
             scores = score_masks(table, background_labels)
+            scores["corloc"] = localised(truth, found, table.shape[2], background_labels)
             names = list(scores)
             row.append(torch.stack(list(scores.values()), 1).masked_fill(~labelled[:, None], torch.nan).cpu())
     columns = [dict(zip(names, torch.cat(row).unbind(1), strict=True)) for row in rows]

@@ -25,7 +25,8 @@ OURS = "coca-net"
 MODELS = (OURS, f"{OURS}-fast", *BASELINES)
 PHOTOGRAPH_MODELS = (OURS, "bo-qsa")
 """The models with a token decoder."""
-DATA_SETS = (*presets.PRESETS, *presets.SLOTS)
+FEATURE_MODELS = tuple(presets.FEATURE_MODELS)
+DATA_SETS = (*presets.PRESETS, *presets.SLOTS, *presets.FEATURE_SETS)
 FILE, NOTE_FILE = "comparison.json", "compare.json"
 FORMAT = "cocanet-comparison"
 
@@ -123,6 +124,8 @@ def write_note(run: Path, note: Note) -> None:
 
 def models_for(data_set: str) -> tuple[str, ...]:
     """The models that are compared on a data set by default."""
+    if data_set in presets.FEATURE_SETS:
+        return FEATURE_MODELS
     return PHOTOGRAPH_MODELS if data_set in presets.SLOTS else MODELS
 
 
@@ -132,7 +135,7 @@ def preset_name(model: str, data_set: str) -> str:
     name = f"{data_set}{model.removeprefix(OURS)}" if own else f"{model}-{data_set}"
     if not presets.is_known(name):
         variants = [f"{OURS}-{suffix}" for suffix in presets.VARIANTS]
-        others = PHOTOGRAPH_MODELS[1:] if data_set in presets.SLOTS else BASELINES
+        others = BASELINES if data_set in presets.PRESETS else models_for(data_set)[1:]
         raise ValueError(unknown("model", model, [OURS, *variants, *others]))
     return presets.find(name).name
 

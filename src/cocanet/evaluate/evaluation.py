@@ -26,7 +26,7 @@ from cocanet.evaluate.provenance import Provenance
 from cocanet.evaluate.scored_images import ScoredImages
 from cocanet.explain.figures import discovery_grid, save
 from cocanet.files import read_json, write_atomically
-from cocanet.metrics.table import OF_MASKS, OVERLAPS, SCORES
+from cocanet.metrics.table import DISCOVERIES, OF_MASKS, OVERLAPS, SCORES
 from cocanet.models.output import Output
 from cocanet.paper_scores import PaperRow
 
@@ -111,13 +111,19 @@ class Evaluation:
     def shown(self) -> list[str]:
         """Scores for tables: IoU and Dice first for images of one object, repeated decoder scores left out."""
         overlaps = [name for name in OVERLAPS if self.data.single and self.scores.get(name) is not None]
+        found = DISCOVERIES if self.discovery_scores and self.data.has_labels else ()
         repeats = self.decoder_repeats_encoder
-        return [name for name in (*overlaps, *SCORES) if not (repeats and name.startswith("decoder_"))]
+        return [name for name in (*overlaps, *SCORES, *found) if not (repeats and name.startswith("decoder_"))]
 
     @property
     def mask_scores(self) -> tuple[str, ...]:
         """Scores in the table of baselines."""
         return mask_scores(single=self.data.single)
+
+    @property
+    def discovery_scores(self) -> tuple[str, ...]:
+        """Scores of object discovery, for images that were not generated."""
+        return () if self.data.source == "generated" else OF_MASKS[8:]
 
     def to_dict(self) -> dict[str, Any]:
         kept = Evaluation(**{each.name: getattr(self, each.name) for each in fields(Evaluation)})
@@ -157,7 +163,7 @@ class FullEvaluation(Evaluation):
 
 def mask_scores(*, single: bool) -> tuple[str, ...]:
     """The scores that compare masks: IoU and Dice for images of one object, else ARI and mSC."""
-    return OF_MASKS[:4] if single else OF_MASKS[4:]
+    return OF_MASKS[:4] if single else OF_MASKS[4:8]
 
 
 def read_evaluation(folder: Path) -> Evaluation | None:

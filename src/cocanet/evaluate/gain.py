@@ -13,12 +13,12 @@ from cocanet.data.splits import at_size, open_split
 from cocanet.data.views import Images
 from cocanet.evaluate.baselines import (
     SEED,
-    Method,
     colour_clusters,
     encoder_labels,
     felzenszwalb_segments,
     score_baselines,
 )
+from cocanet.evaluate.methods import Method
 from cocanet.io.run_folder import trained_on
 from cocanet.io.trained import open_model
 from cocanet.metrics.functional.reconstruction import reconstruction_error

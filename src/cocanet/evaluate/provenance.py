@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cocanet.config import BoQsaConfig, CocaNetConfig, GenesisV2Config, Preset, Reconstruction, Stage
+from cocanet.config import (
+    AttentionConfig,
+    BoQsaConfig,
+    CocaNetConfig,
+    FeatureBackboneConfig,
+    GenesisV2Config,
+    Preset,
+    Reconstruction,
+    Stage,
+)
 from cocanet.config.checks import by
+from cocanet.config.features import LABELS
 from cocanet.config.training import LossConfig
 from cocanet.words import plural
 
@@ -60,6 +70,10 @@ def _loss(preset: Preset, loss: LossConfig) -> str:
 
 def _own_loss(preset: Preset) -> str:
     """The loss that `Reconstruction` stands for."""
+    backbone = getattr(preset.model, "backbone", None)
+    if isinstance(backbone, FeatureBackboneConfig):
+        labels = LABELS.get(backbone.features)
+        return f"reconstruction of features of {backbone.features}" + f", which was trained {labels}" * bool(labels)
     if preset.has_token_decoder:
         return "token likelihood"
     return "image likelihood and KL divergence" if isinstance(preset.model, GenesisV2Config) else "reconstruction"
@@ -69,5 +83,7 @@ def decoder(preset: Preset) -> str:
     """The decoder, and what its masks are."""
     model = preset.model
     if isinstance(model, CocaNetConfig):
+        return model.decoder.about
+    if isinstance(model, AttentionConfig) and model.decoder is not None:
         return model.decoder.about
     return model.tokens.about if isinstance(model, BoQsaConfig) and model.tokens else "spatial broadcast decoder"

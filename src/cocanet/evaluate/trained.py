@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from cocanet.config import CocaNetConfig, Preset
@@ -28,11 +28,13 @@ from cocanet.evaluate.provenance import Source, provenance
 from cocanet.evaluate.scored_images import ScoredImages, choose_images
 from cocanet.io.run_folder import trained_on
 from cocanet.io.trained import Trained, open_model
-from cocanet.metrics.table import OVERLAPS, SCORES, SLOTS, title
+from cocanet.metrics.table import DISCOVERIES, OVERLAPS, SCORES, SLOTS, title
 from cocanet.paper_scores import paper_row
 from cocanet.progress import QUIET, Progress, Update
 
 WORST_IMAGES = 6
+SAMPLED_IMAGES = 64
+"""Images by which baselines over a data set find their centres."""
 
 
 def evaluate_trained(source: str | Path, settings: EvaluationSettings, progress: Progress = QUIET) -> FullEvaluation:
@@ -61,7 +63,8 @@ def evaluate_trained(source: str | Path, settings: EvaluationSettings, progress:
     data = replace(data, single=data.has_labels and scores.largest_label == data.background_labels)
     baselines = []
     if data.has_labels and (data.single or settings.baselines):
-        chosen = methods(trained.preset, settings.device, single=data.single, refined=settings.refine)
+        sample = _evenly(images, SAMPLED_IMAGES).to(settings.device)
+        chosen = methods(trained.preset, settings.device, single=data.single, refined=settings.refine, sample=sample)
         with repeatable(), progress.bar("baselines", len(loader)) as done:
             baselines = score_baselines(chosen, _counted(loader.epoch(), done), data.background_labels)
     worst = _worst_images(trained, images, scores, settings)
@@ -84,7 +87,7 @@ def _evaluation(
         preset=preset.name,
         weights=trained.path.name,
         step=trained.step,
-        scores={name: _number(scores.means[name]) for name in SCORES + OVERLAPS},
+        scores={name: _number(scores.means[name]) for name in SCORES + OVERLAPS + DISCOVERIES},
         slots={name: _number(scores.means[name]) for name in SLOTS},
         images=count,
         images_without_foreground=scores.images_without_foreground if data.has_labels else None,
@@ -149,6 +152,12 @@ def _worst_images(
         output = refine_encoder_masks(output, on_device)
     captions = [f"image {index}: {title(score)} {float(scores.per_image[score][index]):.3f}" for index in indices]
     return WorstImages(indices, captions, batch, truth, output)
+
+
+def _evenly(images: Images, count: int) -> Float[Tensor, "b 3 h w"]:
+    """Evenly spaced images of a split, or all of them."""
+    chosen = np.unique(np.linspace(0, len(images) - 1, count).round().astype(np.int64))
+    return torch.from_numpy(images.gather(chosen)[0]).permute(0, 3, 1, 2).float().div(255)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from cocanet.config import CocaNetConfig, Preset, RefineConfig
 from cocanet.extras import extra
 from cocanet.models.coca_net import CocaNet
+from cocanet.models.pretrained import pretrained_of
 from cocanet.predict.onnx_segmenter import INPUT, KEY, ExportMetadata, features_name, masks_name
 from cocanet.predict.segmenter import level_masks
 from cocanet.refine import refine
@@ -45,6 +46,9 @@ class FromImages(nn.Module):
     def __init__(self, model: CocaNet, names: Sequence[str], *, refined: bool = False) -> None:
         super().__init__()
         self.model, self.names, self.refined = model, tuple(names), refined
+        # A frozen network is no part of the model; the graph has it.
+        pretrained = pretrained_of(model)
+        self.pretrained = None if pretrained is None else pretrained.network(torch.device("cpu"))
 
     def forward(self, images: Float[Tensor, "b 3 h w"]) -> tuple[Tensor, ...]:
         encoding = self.model.encode(images)

@@ -9,8 +9,9 @@ from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 from cocanet.metrics.functional.ari import adjusted_rand_index
-from cocanet.metrics.functional.contingency import is_labelled, mask_contingency, slots_with_pixels
+from cocanet.metrics.functional.contingency import contingency, hard_labels, is_labelled, slots_with_pixels
 from cocanet.metrics.functional.covering import segmentation_covering
+from cocanet.metrics.functional.discovery import localised, pair_scores, panoptic_quality
 from cocanet.metrics.functional.overlap import best_slot_overlap, both_regions_overlap
 from cocanet.metrics.functional.reconstruction import reconstruction_error
 from cocanet.metrics.means import ImageMeans
@@ -26,8 +27,11 @@ def score_images(
     known = is_labelled(labels)
     labels = labels * known[:, None, None]
     for side, masks in (("decoder", output.decoder_masks), ("encoder", output.encoder_masks)):
-        table = mask_contingency(labels, masks)
-        scores |= {f"{side}_{name}": values for name, values in score_masks(table, background_labels).items()}
+        predicted, count = hard_labels(masks), masks.shape[1]
+        table = contingency(labels, predicted, None, count)
+        of_masks = score_masks(table, background_labels)
+        of_masks["corloc"] = localised(labels, predicted, count, background_labels)
+        scores |= {f"{side}_{name}": values for name, values in of_masks.items()}
         scores[f"{side}_slots"] = slots_with_pixels(table, output.in_use).double()
     scores["mse"] = reconstruction_error(output.reconstruction, images)
     scores["slots"] = output.in_use.sum(1).double()
@@ -38,12 +42,14 @@ def score_images(
 
 
 def score_masks(table: Int64[Tensor, "b segments k"], background_labels: int) -> dict[str, Float64[Tensor, " b"]]:
-    """The scores of masks, `OF_MASKS`, for each image, from a contingency table."""
+    """The scores of masks, `OF_MASKS` but for boxes, for each image, from a contingency table."""
     (iou, dice), both = best_slot_overlap(table, background_labels), both_regions_overlap(table, background_labels)
     scores = {"iou": iou, "dice": dice, "iou_both": both.iou, "dice_both": both.dice}
     for suffix, ignored in (("_fg", background_labels), ("", 0)):
         scores[f"ari{suffix}"] = adjusted_rand_index(table, ignored)
         scores[f"msc{suffix}"] = segmentation_covering(table, ignored)
+    scores["precision_fg"], scores["recall_fg"] = pair_scores(table, background_labels)
+    scores["pq"] = panoptic_quality(table)
     return scores
 
 

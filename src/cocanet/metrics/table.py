@@ -45,6 +45,15 @@ def _overlaps(side: str) -> tuple[Score, ...]:
     )
 
 
+def _discovery(side: str) -> tuple[Score, ...]:
+    return (
+        Score(f"{side}_precision_fg", f"{side} precision-FG", foreground=True),
+        Score(f"{side}_recall_fg", f"{side} recall-FG", foreground=True),
+        Score(f"{side}_pq", f"{side} PQ"),
+        Score(f"{side}_corloc", f"{side} CorLoc", foreground=True),
+    )
+
+
 PAPER = (
     *_of_masks("decoder"),
     *_of_masks("encoder"),
@@ -54,6 +63,8 @@ PAPER = (
 OVERLAP = (*_overlaps("encoder"), *_overlaps("decoder"))
 """Overlap of the best slot with the foreground, and its mean with that of the background: for images of one object,
 where ARI-FG says little."""
+DISCOVERY = (*_discovery("encoder"), *_discovery("decoder"))
+"""Scores of object discovery in photographs. The field's mBO over instances is mSC-FG under another name."""
 USE = (
     Score("decoder_slots", "slots in decoder masks", digits=2, labelled=False),
     Score("encoder_slots", "slots in encoder masks", digits=2, labelled=False),
@@ -61,11 +72,15 @@ USE = (
 )
 """Slots that own a pixel in decoder and encoder masks, and slots that the model gave the image."""
 
-TABLE = {score.name: score for score in (*PAPER, *OVERLAP, *USE)}
+TABLE = {score.name: score for score in (*PAPER, *OVERLAP, *DISCOVERY, *USE)}
 SCORES = tuple(score.name for score in PAPER)
 OVERLAPS = tuple(score.name for score in OVERLAP)
+DISCOVERIES = tuple(score.name for score in DISCOVERY)
 SLOTS = tuple(score.name for score in USE)
-OF_MASKS = tuple(score.name.removeprefix("encoder_") for score in (*_overlaps("encoder"), *_of_masks("encoder")))
+OF_MASKS = tuple(
+    score.name.removeprefix("encoder_")
+    for score in (*_overlaps("encoder"), *_of_masks("encoder"), *_discovery("encoder"))
+)
 """Scores of any masks, without `encoder_` or `decoder_`."""
 
 

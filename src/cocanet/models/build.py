@@ -7,12 +7,22 @@ from typing import overload
 
 import torch
 
-from cocanet.config import CocaNetConfig, ModelConfig, Preset, TokenDecoderConfig
+from cocanet.config import (
+    CocaNetConfig,
+    FeatureBackboneConfig,
+    FeatureDecoderConfig,
+    ModelConfig,
+    Preset,
+    TokenDecoderConfig,
+)
 from cocanet.models.backbone import Backbone
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder, SlotDecoder
+from cocanet.models.feature_backbone import FeatureBackbone
+from cocanet.models.feature_decoder import FeatureDecoder
 from cocanet.models.hierarchy import Hierarchy
 from cocanet.models.model import ObjectModel
+from cocanet.models.pretrained import PretrainedFeatures
 from cocanet.models.tokens import TokenDecoder
 from cocanet.runtime import keep_freed_memory
 
@@ -46,15 +56,20 @@ def _assemble(config: ModelConfig) -> ObjectModel:
 
 
 def _coca_net(config: CocaNetConfig) -> CocaNet:
-    return CocaNet(
-        config,
-        backbone=Backbone(config.backbone, config.grid, config.dim, config.norm),
-        hierarchy=Hierarchy(config),
-        decoder=_decoder(config),
-    )
+    backbone = _backbone(config)
+    return CocaNet(config, backbone=backbone, hierarchy=Hierarchy(config), decoder=_decoder(config, backbone))
 
 
-def _decoder(config: CocaNetConfig) -> SlotDecoder:
+def _backbone(config: CocaNetConfig) -> Backbone | FeatureBackbone:
+    if isinstance(config.backbone, FeatureBackboneConfig):
+        return FeatureBackbone(PretrainedFeatures(config.backbone), config.dim, config.norm)
+    return Backbone(config.backbone, config.grid, config.dim, config.norm)
+
+
+def _decoder(config: CocaNetConfig, backbone: Backbone | FeatureBackbone) -> SlotDecoder:
+    if isinstance(config.decoder, FeatureDecoderConfig):
+        assert isinstance(backbone, FeatureBackbone)
+        return FeatureDecoder(config.decoder, backbone.pretrained, config.image_size, config.dim)
     if isinstance(config.decoder, TokenDecoderConfig):
         return TokenDecoder(config.decoder, config.image_size, config.dim)
     return BroadcastDecoder(config.decoder, config.dim)

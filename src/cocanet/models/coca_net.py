@@ -12,6 +12,7 @@ from cocanet.functional.resizing import enlarge
 from cocanet.layers.precision import full_precision
 from cocanet.models.backbone import Backbone
 from cocanet.models.decoder import SlotDecoder
+from cocanet.models.feature_backbone import FeatureBackbone
 from cocanet.models.hierarchy import Hierarchy
 from cocanet.models.model import ObjectModel, check_size
 from cocanet.models.output import Encoding, Level, Output
@@ -23,7 +24,13 @@ class CocaNet(ObjectModel):
     `limits` may differ from the configuration at any call: no weight depends on the number of slots.
     """
 
-    def __init__(self, config: CocaNetConfig, backbone: Backbone, hierarchy: Hierarchy, decoder: SlotDecoder) -> None:
+    def __init__(
+        self,
+        config: CocaNetConfig,
+        backbone: Backbone | FeatureBackbone,
+        hierarchy: Hierarchy,
+        decoder: SlotDecoder,
+    ) -> None:
         super().__init__()
         self.config = config
         self.backbone, self.hierarchy, self.decoder = backbone, hierarchy, decoder

@@ -5,6 +5,9 @@ from __future__ import annotations
 from cocanet.config import Preset
 from cocanet.presets.baselines import BASELINES, MODELS
 from cocanet.presets.fast import with_fast_recipe
+from cocanet.presets.features import DATA_SETS as FEATURE_SETS
+from cocanet.presets.features import FEATURES
+from cocanet.presets.features import MODELS as FEATURE_MODELS
 from cocanet.presets.paper import PRESETS, clevr6, clevrtex, multi_dsprites, objects_room, shapestacks, tetrominoes
 from cocanet.presets.photographs import PHOTOGRAPHS, SLOTS, birds, flowers
 from cocanet.presets.variants import (
@@ -15,6 +18,9 @@ from cocanet.presets.variants import (
 from cocanet.words import unknown
 
 __all__ = [
+    "FEATURES",
+    "FEATURE_MODELS",
+    "FEATURE_SETS",
     "PHOTOGRAPHS",
     "PRESETS",
     "SLOTS",
@@ -36,7 +42,7 @@ __all__ = [
     "with_random_anchors",
 ]
 
-PUBLISHED = PRESETS | PHOTOGRAPHS | BASELINES
+PUBLISHED = PRESETS | PHOTOGRAPHS | BASELINES | FEATURES
 VARIANTS = {
     "ras": with_random_anchors,
     "dyna": with_dynamic_slots,
@@ -65,5 +71,5 @@ def is_known(name: str) -> bool:
 def names() -> str:
     """All presets in a line, for people."""
     variants, baselines = (", ".join(words) for words in ([f"-{suffix}" for suffix in VARIANTS], MODELS))
-    published = ", ".join((*PRESETS, *SLOTS))
+    published = ", ".join((*PRESETS, *SLOTS, *FEATURE_SETS))
     return f"auto (your own images), {published}; variants end in {variants}; baselines begin with {baselines}"

@@ -12,15 +12,21 @@ from cocanet.config import (
     ConvConfig,
     DataConfig,
     DecoderConfig,
+    FeatureBackboneConfig,
     Fit,
     LevelConfig,
     Preset,
 )
+from cocanet.config.features import LABELS
 from cocanet.config.windows import Window
 from cocanet.presets.fast import with_fast_recipe
+from cocanet.presets.features import TRAINING as FEATURE_TRAINING
+from cocanet.presets.features import coca_net as feature_net
 from cocanet.words import plural
 
 SMALLEST, LARGEST, UNIT = 32, 256, 16
+FEATURE_UNIT = 32
+"""Cells a side of a grid of features."""
 TWO_LEVELS_UP_TO = 64
 """Pixels of the longer side; the paper goes from two levels to three between 64 and 128."""
 
@@ -47,14 +53,19 @@ def choose(
     fit: Fit | None = None,
     *,
     counted: bool = False,
+    features: bool = False,
 ) -> Choice:
     """The model for images of `image_size` pixels, rows first, with `slots` slots.
 
-    `fit` says how photographs were brought to that size; `counted` that `slots` was chosen by the images.
+    `fit` says how photographs were brought to that size; `counted` that `slots` was chosen by the images. With
+    `features` the model begins with a pretrained network.
     """
     check_slots(slots)
-    size = working_size(image_size)
+    size = working_size(image_size, FEATURE_UNIT if features else UNIT)
     data = DataConfig(name, background_labels=background_labels, resize=size != image_size, fit=fit)
+    if features:
+        on_features = Preset("auto", feature_net(slots, size), data, FEATURE_TRAINING)
+        return Choice(on_features, _feature_reasons(image_size, on_features, fit, counted))
     windows = windows_for(size)
     model = CocaNetConfig(
         image_size=size,
@@ -73,12 +84,12 @@ def check_slots(slots: int) -> None:
         raise ValueError(f"slots must be 2 to 64; got {slots}")
 
 
-def working_size(image_size: tuple[int, int]) -> tuple[int, int]:
-    """The nearest size that divides into windows: each side a multiple of 16 from 32 to 256 pixels."""
+def working_size(image_size: tuple[int, int], unit: int = UNIT) -> tuple[int, int]:
+    """The nearest size that divides into windows: each side a multiple of `unit`, 16, from 32 to 256 pixels."""
     if min(image_size) < 1:
         raise ValueError(f"images have at least 1×1 pixels; got {image_size[0]}×{image_size[1]}")
     scale = min(1.0, LARGEST / max(image_size))
-    height, width = (min(LARGEST, max(SMALLEST, round(scale * side / UNIT) * UNIT)) for side in image_size)
+    height, width = (min(LARGEST, max(SMALLEST, round(scale * side / unit) * unit)) for side in image_size)
     return height, width
 
 
@@ -110,10 +121,21 @@ def _levels(windows: list[Window], slots: int) -> tuple[LevelConfig, ...]:
     )
 
 
+def _feature_reasons(image_size: tuple[int, int], preset: Preset, fit: Fit | None, counted: bool) -> tuple[str, ...]:
+    model = preset.model
+    assert isinstance(model, CocaNetConfig)
+    assert isinstance(model.backbone, FeatureBackboneConfig)
+    size, _, slots = _reasons(image_size, model, fit, counted)
+    (rows, columns), name = model.grid, model.backbone.features
+    network = f"features of {name} (--features), trained {LABELS[name]}" if name in LABELS else f"features of {name}"
+    return size, f"{network}: the hierarchy clusters {rows}×{columns} cells of them", slots
+
+
 def _reasons(image_size: tuple[int, int], model: CocaNetConfig, fit: Fit | None, counted: bool) -> tuple[str, ...]:
     (height, width), (rows, columns) = image_size, model.image_size
+    unit = FEATURE_UNIT if isinstance(model.backbone, FeatureBackboneConfig) else UNIT
     resized = (
-        f"the nearest to {height}×{width} with sides that are multiples of 16 from 32 to 256; images are resized"
+        f"the nearest to {height}×{width} with sides that are multiples of {unit} from 32 to 256; images are resized"
         if image_size != model.image_size
         else FITTED[fit]
     )

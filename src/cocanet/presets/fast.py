@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cocanet.config import (
+    BackboneConfig,
     CocaNetConfig,
     ConvConfig,
     DecoderConfig,
@@ -56,6 +57,7 @@ def with_fast_recipe(preset: Preset) -> Preset:
     """The preset's model and data, trained by the fast recipe."""
     model = as_coca_net(preset)
     broadcast_decoder(model)
+    assert isinstance(model.backbone, BackboneConfig), "a spatial broadcast decoder goes with pixels"
     decoder = DecoderConfig(
         model.image_size, DECODER_LAYERS, octaves=OCTAVES, frame="slot", prior_from=1 - DECODER_SHARE
     )

@@ -35,5 +35,7 @@ def as_coca_net(preset: Preset) -> CocaNetConfig:
 def broadcast_decoder(model: CocaNetConfig) -> DecoderConfig:
     """The model's decoder, if it is a spatial broadcast decoder."""
     if not isinstance(model.decoder, DecoderConfig):
-        raise ValueError("this variant needs a spatial broadcast decoder; this model has a token decoder")
+        raise ValueError(
+            f"this variant needs a spatial broadcast decoder; this model has a {model.decoder.kind[:-1]} decoder"
+        )
     return model.decoder

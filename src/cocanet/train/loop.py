@@ -138,7 +138,7 @@ def step(session: Session, batch: Batch, done: float) -> tuple[float, float]:
     rate = set_learning_rate(stage.optimiser, stage.config.schedule, max(0, at), steps)
     torch.manual_seed(_step_seed(session))
     stage.model.anneal(done)
-    loss: Tensor = stage.objective(batch.images)
+    loss: Tensor = stage.objective(batch.images, batch.features)
     value = mean(session.fabric, loss.detach())
     if not math.isfinite(value):
         raise ValueError(_not_finite(session, batch, value))

@@ -10,6 +10,7 @@ from cocanet.config import Reconstruction, Stage
 from cocanet.models.coca_net import CocaNet
 from cocanet.models.decoder import BroadcastDecoder, mix_pixels
 from cocanet.models.model import ObjectModel
+from cocanet.models.pretrained import known_features
 
 
 class Objective(nn.Module):
@@ -19,9 +20,13 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.losses = model, stage.losses
 
-    def forward(self, images: Float[Tensor, "b 3 h w"]) -> Float[Tensor, ""]:
-        first, *others = (reconstruction(self.model, images, loss) for loss in self.losses)
-        return sum(others, first)
+    def forward(
+        self, images: Float[Tensor, "b 3 h w"], features: Float[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, ""]:
+        """`features` are the kept maps of a frozen network; a model that needs them computes them if there are none."""
+        with known_features(self.model, images, features):
+            first, *others = (reconstruction(self.model, images, loss) for loss in self.losses)
+            return sum(others, first)
 
 
 def reconstruction(model: ObjectModel, images: Float[Tensor, "b 3 h w"], config: Reconstruction) -> Float[Tensor, ""]:

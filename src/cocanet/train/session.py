@@ -11,14 +11,16 @@ from pathlib import Path
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 
-from cocanet.config import RunConfig, TrainConfig
+from cocanet.config import FeatureBackboneConfig, ModelConfig, RunConfig, TrainConfig
+from cocanet.data.feature_cache import with_features
 from cocanet.data.splits import SEEDS, Split, at_size, open_split
 from cocanet.data.store_format import META
-from cocanet.data.views import Images
+from cocanet.data.views import Images, store_of
 from cocanet.io import journal
 from cocanet.io.run_folder import RunFolder, Settings, check_writable
 from cocanet.models.build import build
 from cocanet.models.model import ObjectModel
+from cocanet.models.pretrained import PretrainedFeatures
 from cocanet.progress import QUIET, Progress
 from cocanet.train.checkpoint import TrainState, last_checkpoint
 from cocanet.train.optimiser import check_parts
@@ -155,7 +157,16 @@ def _open(settings: Settings, split: Split, progress: Progress) -> Images:
     data, preset = settings.data, settings.preset
     path = Path(data.path) if data.path else None
     images = open_split(preset.data, split, path, data.images, progress)
-    return at_size(images, preset.model.image_size, preset.data, path)
+    images = at_size(images, preset.model.image_size, preset.data, path)
+    return with_kept_features(images, preset.model, progress)
+
+
+def with_kept_features(images: Images, model: ModelConfig, progress: Progress) -> Images:
+    """The images with the features of the model's frozen network, if it has one."""
+    config = getattr(model, "backbone", None)
+    if not isinstance(config, FeatureBackboneConfig):
+        return images
+    return with_features(images, store_of(images), PretrainedFeatures(config), progress)
 
 
 def _data_digest(settings: Settings) -> str | None:

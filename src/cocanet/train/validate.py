@@ -15,6 +15,7 @@ from cocanet.explain.figures import discovery_grid, save
 from cocanet.metrics.scores import SegmentationScores
 from cocanet.metrics.table import TABLE
 from cocanet.models.output import Output
+from cocanet.models.pretrained import known_features
 from cocanet.train.diagnosis import Diagnosis, diagnose
 
 SHOWN = 6
@@ -57,7 +58,8 @@ def validate(
     model.eval()
     try:
         for batch in loader.epoch():
-            with torch.compiler.set_stance("force_eager"):  # other sizes, seldom: not worth another compilation
+            # other sizes, seldom: not worth another compilation
+            with torch.compiler.set_stance("force_eager"), known_features(model, batch.images, batch.features):
                 output = model(batch.images)
             scores.update(output, batch.labels, batch.images)
             first = first or (batch, output)

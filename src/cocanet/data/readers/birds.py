@@ -104,8 +104,12 @@ class BirdsReader(Reader):
                 labels = (np.asarray(picture.convert("L")) > THRESHOLD).astype(np.uint8)
                 same_size(image, labels)
         with naming(path):
-            box = bird_box(bird.box, labels.shape)
+            box = self._crop(index, labels.shape)
         return crop_sample(image, labels, box, self._size)
+
+    def _crop(self, index: int, shape: tuple[int, ...]) -> Box:
+        """The crop of an image of this height and width."""
+        return bird_box(self._birds[index].box, shape)
 
 
 def bird_box(box: tuple[float, ...], shape: tuple[int, ...]) -> Box:

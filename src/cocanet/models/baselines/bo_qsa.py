@@ -17,6 +17,7 @@ from cocanet.models.baselines.parts import (
     SlotIteration,
     SlotUpdate,
     broadcast_decoder,
+    feature_parts,
 )
 from cocanet.models.tokens import TokenDecoder
 
@@ -33,17 +34,21 @@ class BoQsa(AttentionModel):
     def __init__(self, config: BoQsaConfig) -> None:
         super().__init__(config)
         dim = config.dim
-        self.encoder = PixelEncoder(config, hidden=config.hidden, outputs=dim, eps=EPS)
+        features = feature_parts(config, dim)
+        self.encoder = features[0] if features else PixelEncoder(config, hidden=config.hidden, outputs=dim, eps=EPS)
         self.norm = nn.LayerNorm(dim, eps=EPS)
         update = SlotUpdate(dim, config.hidden, EPS, config.drop_path)
         nn.init.kaiming_uniform_(update.mlp.inner.weight, nonlinearity="relu")
         self.iteration = SlotIteration(dim, dim, update, damped_weights, EPS)
-        if config.tokens is None:
-            self.decoder = broadcast_decoder(config)
-        else:
+        if features:
+            self.decoder = features[1]
+        elif config.tokens:
             self.decoder = TokenDecoder(config.tokens, config.image_size, dim)
-        mixture = () if config.tokens else self.decoder.modules()
-        for layer in (*self.encoder.modules(), *mixture):
+        else:
+            self.decoder = broadcast_decoder(config)
+        own = () if features else self.encoder.modules()
+        mixture = () if features or config.tokens else self.decoder.modules()
+        for layer in (*own, *mixture):
             # Its authors keep torch's initial values here; Slot Attention's are Xavier's.
             if isinstance(layer, nn.Linear | nn.Conv2d | nn.ConvTranspose2d):
                 layer.reset_parameters()

@@ -17,8 +17,11 @@ from cocanet.functional.resizing import enlarge
 from cocanet.layers.linear import ReluMLP, conv, linear
 from cocanet.layers.position import PositionEmbedding
 from cocanet.models.decoder import BroadcastDecoder, SlotDecoder
+from cocanet.models.feature_backbone import FeatureBackbone
+from cocanet.models.feature_decoder import FeatureDecoder
 from cocanet.models.model import ObjectModel, check_size
 from cocanet.models.output import Encoding, Output
+from cocanet.models.pretrained import PretrainedFeatures
 
 EVALUATION_SEED = 0
 """Seed of the draws that evaluation uses: the same for every image, so that no score depends on the batch."""
@@ -66,6 +69,23 @@ class PixelEncoder(nn.Module):
         features = rearrange(self.conv(images), "b c h w -> b (h w) c")
         out: Tensor = self.mlp(self.norm(features + self.position().flatten(0, 1)))
         return out
+
+
+class FeatureEncoder(FeatureBackbone):
+    """Pretrained features and position of each cell, as COCA-Net takes them."""
+
+    def forward(self, images: Float[Tensor, "b 3 height width"]) -> Float[Tensor, "b n d"]:
+        return super().forward(images).flatten(1, 2)
+
+
+def feature_parts(config: AttentionConfig, outputs: int) -> tuple[FeatureEncoder, FeatureDecoder] | None:
+    """Encoder and decoder of a model of pretrained features; None for a model of pixels."""
+    if config.backbone is None or config.decoder is None:
+        return None
+    pretrained = PretrainedFeatures(config.backbone)
+    return FeatureEncoder(pretrained, outputs), FeatureDecoder(
+        config.decoder, pretrained, config.image_size, config.dim
+    )
 
 
 class SlotUpdate(nn.Module):
@@ -127,6 +147,7 @@ class AttentionModel(ObjectModel):
     """Slots from iterative attention over features of the image, and a decoder."""
 
     decoder: SlotDecoder
+    encoder: nn.Module
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__()

@@ -16,6 +16,7 @@ from cocanet.models.baselines.parts import (
     SlotIteration,
     SlotUpdate,
     broadcast_decoder,
+    feature_parts,
 )
 
 EPS = 1e-3
@@ -30,10 +31,11 @@ class SlotAttention(AttentionModel):
     def __init__(self, config: SlotAttentionConfig) -> None:
         super().__init__(config)
         channels, dim = config.channels, config.dim
-        self.encoder = PixelEncoder(config, hidden=channels, outputs=channels, eps=EPS)
+        features = feature_parts(config, channels)
+        self.encoder = features[0] if features else PixelEncoder(config, hidden=channels, outputs=channels, eps=EPS)
         self.norm = nn.LayerNorm(channels, eps=EPS)
         self.iteration = SlotIteration(channels, dim, SlotUpdate(dim, config.hidden, EPS), mean_weights, EPS)
-        self.decoder = broadcast_decoder(config)
+        self.decoder = features[1] if features else broadcast_decoder(config)
         self.mean = nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, dim)))
         self.log_deviation = nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, dim)))
         draw = torch.randn(config.slots, dim, generator=torch.Generator().manual_seed(EVALUATION_SEED))
