@@ -131,6 +131,7 @@ def test_a_variant_is_compared_with_its_own_row_if_there_is_one():
     assert str(paper_row(clevr.model, "birds").scores["encoder_dice"]) == "0.7238"
     assert paper_row(presets.find("bo-qsa-clevr6").model, "flowers").model == "bo-qsa"
     assert paper_row(presets.find("inv-sa-clevr6").model, "flowers") is None
+    assert "pretrained" in paper_row(presets.find("birds-features").model, "birds").note
 
 
 def test_stores_are_recognised_by_their_recipe():

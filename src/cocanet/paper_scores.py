@@ -7,10 +7,10 @@ the supplement, which has all nine scores.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from cocanet.config import CocaNetConfig, DataConfig, ModelConfig
+from cocanet.config import CocaNetConfig, DataConfig, FeatureBackboneConfig, ModelConfig
 from cocanet.data.readers import PHOTOGRAPHS
 from cocanet.metrics.table import SCORES
 
@@ -177,6 +177,9 @@ def data_set_of_recipe(recipe: Mapping[str, Any]) -> str | None:
     return None
 
 
+FROM_SCRATCH = "The paper's model is trained from scratch, without pretrained features."
+
+
 def paper_row(model: ModelConfig, data_set: str | None) -> PaperRow | None:
     """The paper's row for a model on a data set, if it has one.
 
@@ -185,6 +188,8 @@ def paper_row(model: ModelConfig, data_set: str | None) -> PaperRow | None:
     if data_set is None:
         return None
     row = PAPER.get((model.kind, data_set)) or PAPER_PHOTOGRAPHS.get((model.kind, data_set))
+    if row is not None and isinstance(getattr(model, "backbone", None), FeatureBackboneConfig):
+        row = replace(row, note=f"{row.note} {FROM_SCRATCH}".strip())
     if not isinstance(model, CocaNetConfig):
         return row
     if model.dynamic:
