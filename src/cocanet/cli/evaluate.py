@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 BARE_WEIGHTS_OUT = Path("evaluation")
 
+LEAST_WIDTH, MOST_WIDTH = len("0.000"), len("0.00 ± 0.00")
+"""Of a column of scores: on a narrow terminal long names of baselines wrap, scores do not."""
+
 
 @dataclass(frozen=True)
 class Evaluate:
@@ -132,9 +135,9 @@ def baseline_table(evaluation: Evaluation, names: Sequence[str]) -> Table:
     from cocanet.metrics.table import text, title
 
     table = Table(title=f"non-learned baselines, on the same {plural(evaluation.images, 'image')}")
-    table.add_column("masks", no_wrap=True)
+    table.add_column("masks")
     for name in names:
-        table.add_column(title(name), justify="right")
+        table.add_column(title(name), justify="right", min_width=LEAST_WIDTH, max_width=MOST_WIDTH)
     sides = ("encoder",) if evaluation.decoder_repeats_encoder else ("encoder", "decoder")
     for side in sides:
         refined = ", refined" * (evaluation.overrides.refined and side == "encoder")
