@@ -51,7 +51,7 @@ def test_by_default_all_shipped_weights_are_shown_each_time_on_new_scenes(tmp_pa
     monkeypatch.setattr(demo, "_save_postcard", lambda rows, path: path)
     for _ in range(2):
         run_demo(tmp_path)
-    assert [name for name, _ in seeds] == 2 * shipped_names()
+    assert [name for name, _ in seeds] == 2 * demo.with_scenes()
     assert len({seed for _, seed in seeds}) == 2
 
 
@@ -68,7 +68,7 @@ def test_without_a_renderer_the_other_weights_are_shown(tmp_path, capsys, monkey
     assert "left out: rendered scenes need MuJoCo" in capsys.readouterr().out
     assert Image.open(tmp_path / "objects.png").width > 1000, "five scenes beside each other"
     with pytest.raises(RendererUnavailableError):
-        run_demo(tmp_path, [name for name in shipped_names() if name not in DRAWN][:1], scenes=2)
+        run_demo(tmp_path, [name for name in demo.with_scenes() if name not in DRAWN][:1], scenes=2)
 
 
 def test_photographs_cannot_be_generated(tmp_path):
