@@ -12,7 +12,6 @@ from cocanet.cli.demo import run_demo
 from cocanet.data import generators
 from cocanet.data.generators.gl import RendererUnavailableError
 from cocanet.explain.figures import KINDS
-from cocanet.io.trained import shipped_names
 from cocanet.metrics.table import SCORES
 from cocanet.paper_scores import PAPER
 from tests.data.generators.rendering import needs_renderer

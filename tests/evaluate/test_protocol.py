@@ -70,7 +70,8 @@ def test_images_without_foreground_are_left_out_of_the_mean():
 def test_scores_are_means_over_images_not_over_batches():
     batch = next(Loader(Tetrominoes(7, seed=0), LoaderConfig(7, shuffle=False)).epoch())
     model = ByColour()
-    scores = evaluate(model, [Batch(*(x[:5] for x in batch[:3])), Batch(*(x[5:] for x in batch[:3]))], background_labels=1)
+    parts = [Batch(*(x[part] for x in batch[:3])) for part in (slice(5), slice(5, 7))]
+    scores = evaluate(model, parts, background_labels=1)
     each = score_images(model(batch.images), batch.labels, batch.images, 1)
     for name in SCORES:
         assert scores[name] == pytest.approx(float(each[name].mean()), abs=1e-12)
