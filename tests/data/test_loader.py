@@ -141,7 +141,7 @@ def test_ranks_share_a_batch_without_overlap_and_change_it_alike() -> None:
         ranks = [_take(_loader(pad=pad, rank=r, world_size=3), 4) for r in range(3)]
         for step, whole in enumerate(alone):
             for rank in range(3):
-                for expected, found in zip(whole, ranks[rank][step], strict=True):
+                for expected, found in zip(whole[:3], ranks[rank][step][:3], strict=True):
                     torch.testing.assert_close(found, expected[rank::3], rtol=0, atol=0)
 
 
