@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Float16, Int, UInt8
 
 from cocanet.data.splits import fingerprint
-from cocanet.data.views import Images
+from cocanet.data.views import Images, View
 from cocanet.files import hold, write_atomically
 from cocanet.progress import QUIET, Progress
 from cocanet.words import plural
@@ -42,22 +42,10 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True)
-class WithFeatures:
+class WithFeatures(View):
     """Images with kept features of the first `kept` of them."""
 
-    images: Images
     rows: Float16[np.ndarray, "kept n"]
-
-    @property
-    def background_labels(self) -> int:
-        return self.images.background_labels
-
-    @property
-    def has_labels(self) -> bool:
-        return self.images.has_labels
-
-    def __len__(self) -> int:
-        return len(self.images)
 
     def gather(self, indices: Int[np.ndarray, " b"]) -> tuple[UInt8[np.ndarray, "b h w 3"], UInt8[np.ndarray, "b h w"]]:
         return self.images.gather(indices)

@@ -56,11 +56,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Resized:
-    """Images resized when they are read: bilinearly with antialiasing, labels to the nearest pixel."""
+class View:
+    """As many images as `images`, with the same kind of labels."""
 
     images: Images
-    size: tuple[int, int]
 
     @property
     def background_labels(self) -> int:
@@ -72,6 +71,13 @@ class Resized:
 
     def __len__(self) -> int:
         return len(self.images)
+
+
+@dataclass(frozen=True)
+class Resized(View):
+    """Images resized when they are read: bilinearly with antialiasing, labels to the nearest pixel."""
+
+    size: tuple[int, int]
 
     def gather(self, indices: Int[np.ndarray, " b"]) -> tuple[UInt8[np.ndarray, "b h w 3"], UInt8[np.ndarray, "b h w"]]:
         images, labels = self.images.gather(indices)
