@@ -1,12 +1,13 @@
 """The fast recipe, `-fast`: COCA-Net by reconstruction alone, in minutes on a CPU.
 
-One recipe and one set of numbers for all data sets. Image size, windows, clusters, temperatures and slots are those of
-the paper's preset. Beyond the paper are
+One recipe and one set of numbers for all data sets. Image size, windows, clusters and slots are those of the paper's
+preset, and so are the temperatures of all levels but the last. Beyond the paper are
 
 - a resolution curriculum: a run begins with images of about 32 pixels a side, and doubles them up to their full size;
 - Muon for weight matrices;
 - a slot-centric decoder: a slot is decoded about its own centre, and knows the shape of its mask. In the last stage it
   learns alone, and the encoder's masks are a prior of its masks;
+- one temperature of the last level for all data sets;
 - a pointwise backbone and decoder, one attention block in the first level, and a loss on a sample of the pixels.
 """
 
@@ -47,6 +48,9 @@ LATER = replace(
 FEWER = 8
 """A stage has this many times fewer steps than the one before. A step at twice the side costs four times as much, so
 each stage takes half as long as the one before."""
+TOP_TEMPERATURE = 2.0
+"""Of the last level: the highest of the paper's. At a low one slots share every pixel: the decoder separates objects, and
+the encoder's masks do not."""
 DECODER_LAYERS = (*[ConvConfig(channels=64, kernel=1)] * 4, ConvConfig(channels=4, kernel=1))
 OCTAVES = 4
 DECODER_SHARE = 0.1
@@ -88,9 +92,9 @@ def curriculum(model: CocaNetConfig) -> tuple[Stage, ...]:
 
 
 def _levels(model: CocaNetConfig) -> tuple[LevelConfig, ...]:
-    """One attention block in the first level, and attention within windows."""
-    first, *above = (
+    """One attention block in the first level, attention within windows, and clear masks of the last level."""
+    first, *between, last = (
         replace(level, attention="window", kernel=None) if level.attention == "neighbourhood" else level
         for level in model.levels
     )
-    return (replace(first, depth=1), *above)
+    return (replace(first, depth=1), *between, replace(last, temperature=TOP_TEMPERATURE))
