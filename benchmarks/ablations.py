@@ -81,9 +81,16 @@ def paper_backbone(preset: Preset) -> Preset:
     return replace(preset, model=replace(_model(preset), backbone=paper.backbone))
 
 
+def paper_temperature(preset: Preset) -> Preset:
+    *below, last = _model(preset).levels
+    paper = _model(presets.find(preset.name.removesuffix("-fast"))).levels[-1]
+    return replace(preset, model=replace(_model(preset), levels=(*below, replace(last, temperature=paper.temperature))))
+
+
 ROWS: dict[str, Callable[[Preset], Preset]] = {
     "fast recipe": lambda preset: preset,
     "random anchors (RAS)": lambda preset: replace(preset, model=replace(_model(preset), anchors="random")),
+    "the paper's last temperature": paper_temperature,
     "no mask prior": lambda preset: _decoder(preset, prior_from=None),
     "mask prior from the start": lambda preset: _decoder(preset, prior_from=0.0),
     "decoder in the image's frame": lambda preset: _decoder(preset, frame="image"),
