@@ -26,11 +26,11 @@ from cocanet.config import (
 )
 from cocanet.config.features import EMBEDDED
 
-IMAGE_SIZE, DIM, SLOTS = (128, 128), 64, 3
+IMAGE_SIZE, DIM = (128, 128), 64
 BACKBONE = FeatureBackboneConfig(EMBEDDED, crop=0.5)
 DECODER = FeatureDecoderConfig(hidden=128, cells=0.25)
 TRAINING = TrainConfig(
-    steps=2_000,
+    steps=600,
     batch_size=16,
     stages=(
         Stage(
@@ -50,8 +50,8 @@ def coca_net(slots: int, image_size: tuple[int, int] = IMAGE_SIZE) -> CocaNetCon
         DIM,
         BACKBONE,
         levels=(
-            LevelConfig(window=(4, 4), clusters=3, temperature=1.0, depth=0),
-            LevelConfig(window=(8, 8), clusters=slots, temperature=2.0, depth=1),
+            LevelConfig(window=(2, 2), clusters=2, temperature=4.0, depth=0),
+            LevelConfig(window=(16, 16), clusters=slots, temperature=2.0, depth=1),
         ),
         decoder=DECODER,
     )
@@ -70,14 +70,16 @@ MODELS: dict[str, Callable[[int], ModelConfig]] = {
     "slot-attention": slot_attention,
     "bo-qsa": bo_qsa,
 }
-DATA_SETS = {f"{data_set}-features": data_set for data_set in ("birds", "flowers")}
+SLOTS = {"birds": 3, "flowers": 2}
+"""The paper's."""
+DATA_SETS = {f"{data_set}-features": data_set for data_set in SLOTS}
 
 
 def preset(model: str, name: str) -> Preset:
     """A model on the features of a set of photographs, `birds-features` or `flowers-features`."""
     data_set = DATA_SETS[name]
     title = name if model == "coca-net" else f"{model}-{name}"
-    return Preset(title, MODELS[model](SLOTS), DataConfig(data_set), TRAINING)
+    return Preset(title, MODELS[model](SLOTS[data_set]), DataConfig(data_set), TRAINING)
 
 
 FEATURES: dict[str, Callable[[], Preset]] = {
