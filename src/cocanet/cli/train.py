@@ -170,7 +170,7 @@ class AutoFlags:
     fit: Fit = "stretch"
     """How photographs become squares: stretch and pad keep all of each, crop cuts off the sides."""
     minutes: float | None = None
-    """Stop after this time; 10,000 steps if left out. Ctrl-C stops and saves."""
+    """Stop after this time; 10,000 steps if left out, with --features 600. Ctrl-C stops and saves."""
     out: Path | None = None
     """The run's folder; runs/auto/seed-0 if left out."""
     resume: bool = False
