@@ -49,8 +49,8 @@ FEWER = 8
 """A stage has this many times fewer steps than the one before. A step at twice the side costs four times as much, so
 each stage takes half as long as the one before."""
 TOP_TEMPERATURE = 2.0
-"""Of the last level: the highest of the paper's. At a low one slots share every pixel: the decoder separates objects, and
-the encoder's masks do not."""
+"""Of the last level: the highest of the paper's. At a low one slots share every pixel: the decoder separates objects,
+and the encoder's masks do not."""
 DECODER_LAYERS = (*[ConvConfig(channels=64, kernel=1)] * 4, ConvConfig(channels=4, kernel=1))
 OCTAVES = 4
 DECODER_SHARE = 0.1
