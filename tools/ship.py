@@ -82,9 +82,7 @@ def ship(chosen: Ship, root: Path = ROOT) -> Path:
     return page
 
 
-def _score(
-    weights: Path, data: Path | None, *, first: int | None = None, baselines: bool = False
-) -> Evaluation:
+def _score(weights: Path, data: Path | None, *, first: int | None = None, baselines: bool = False) -> Evaluation:
     """The scores of the network's own masks: nothing is refined."""
     settings = EvaluationSettings(data=data, first=first, baselines=baselines)
     return evaluate_trained(weights, settings, ConsoleProgress())

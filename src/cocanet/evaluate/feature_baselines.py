@@ -38,9 +38,7 @@ def feature_methods(pretrained: nn.Module, slots: int, sample: Float[Tensor, "b 
         Method(
             f"dataset{slots}",
             f"k-means of features over the data set, {slots}",
-            on_grid(
-                features, lambda x: nearest(x.flatten(1, 2), centres.expand(len(x), -1, -1)).view(x.shape[:3])
-            ),
+            on_grid(features, lambda x: nearest(x.flatten(1, 2), centres.expand(len(x), -1, -1)).view(x.shape[:3])),
         ),
         *(
             [Method(f"ward{slots}", f"Ward on features, {slots}", on_grid(features, lambda x: ward(x, slots)))]

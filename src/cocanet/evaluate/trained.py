@@ -43,9 +43,7 @@ def evaluate_trained(source: str | Path, settings: EvaluationSettings, progress:
     trained = open_model(
         source, settings.device, checkpoint=settings.checkpoint, change=lambda preset: with_overrides(preset, settings)
     )
-    images, data = choose_images(
-        trained.preset, own_data, settings.data, progress, first=settings.first
-    )
+    images, data = choose_images(trained.preset, own_data, settings.data, progress, first=settings.first)
     progress.say(f"{trained.path.name} of {trained.preset.name} on {data.description}")
     if not data.has_labels:
         progress.say("these images have no labels, so only the MSE and the slots are measured")
