@@ -20,7 +20,11 @@ from tests.small_runs import OneObject
 FLAGS = (
     *("--model.backbone.features", TINY_VIT, "--model.backbone.input-size", "64", "64"),
     *("--model.image-size", "32", "32", "--steps", "2", "--batch-size", "4", "--log-every", "1"),
+    *("--model.levels.0.window", "4", "4", "--model.levels.0.clusters", "3", "--model.levels.0.temperature", "1"),
+    *("--model.levels.1.window", "8", "8"),
 )
+"""The 4×4 patches of a small photograph are enlarged to 32×32 cells. Within a window of 2×2 cells they are so nearly
+the same that rounding decides its clusters, which an export cannot repeat."""
 
 
 def coca(*arguments: object) -> None:
